@@ -1,0 +1,238 @@
+package fleet
+
+import (
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+)
+
+// Store holds the snapshots. All methods are safe for concurrent use and block only on the store's own lock.
+type Store struct {
+	mu       sync.RWMutex
+	proxies  map[types.NamespacedName]*Proxy
+	byAttr   map[attribute]map[types.NamespacedName]struct{}
+	byAddr   map[Endpoint]map[types.NamespacedName]struct{}
+	watchers []*Watcher
+}
+
+type attribute struct{ key, value string }
+
+// NewStore returns an empty store.
+func NewStore() *Store {
+	return &Store{
+		proxies: map[types.NamespacedName]*Proxy{},
+		byAttr:  map[attribute]map[types.NamespacedName]struct{}{},
+		byAddr:  map[Endpoint]map[types.NamespacedName]struct{}{},
+	}
+}
+
+// Apply puts next in the place of the snapshot under its key. The verdict of the old one is kept only when it speaks of
+// the same subject; next itself must not be used by the caller afterwards.
+func (s *Store) Apply(next *Proxy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.proxies[next.Key]
+	next.Verdict = Verdict{Subject: next.Subject()}
+	if old != nil && old.Verdict.Subject == next.Subject() {
+		next.Verdict = old.Verdict
+	}
+	s.put(old, next)
+}
+
+// Remove forgets the snapshot under key, provided that it is of uid: a late deletion must not remove a successor of
+// the same name.
+func (s *Store) Remove(key types.NamespacedName, uid string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.proxies[key]; old != nil && old.UID == uid {
+		s.put(old, nil)
+	}
+}
+
+// SetVerdict records v for key. It returns false and changes nothing when v speaks of another subject than the
+// current one.
+func (s *Store) SetVerdict(key types.NamespacedName, v Verdict) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.proxies[key]
+	if old == nil || old.Subject() != v.Subject {
+		return false
+	}
+	if old.Verdict == v {
+		return true
+	}
+	next := *old
+	next.Verdict = v
+	s.put(old, &next)
+	return true
+}
+
+// put swaps old for next (either may be nil), keeps the indices right and tells the watchers. s.mu is held.
+func (s *Store) put(old, next *Proxy) {
+	if old != nil {
+		if next == nil || !sameAttributes(old.Attributes, next.Attributes) {
+			for k, v := range old.Attributes {
+				drop(s.byAttr, attribute{k, v}, old.Key)
+			}
+		}
+		if next == nil || old.Endpoint != next.Endpoint {
+			drop(s.byAddr, old.Endpoint, old.Key)
+		}
+	}
+	if next == nil {
+		delete(s.proxies, old.Key)
+	} else {
+		s.proxies[next.Key] = next
+		for k, v := range next.Attributes {
+			add(s.byAttr, attribute{k, v}, next.Key)
+		}
+		if next.Mode == v1alpha1.ModeManaged && next.Endpoint.Host != "" {
+			add(s.byAddr, next.Endpoint, next.Key)
+		}
+	}
+	s.notify(keyOf(old, next))
+	if old != nil && (next == nil || old.Endpoint != next.Endpoint) {
+		s.settleClaims(old.Endpoint)
+	}
+	if next != nil {
+		s.settleClaims(next.Endpoint)
+	}
+}
+
+// settleClaims leaves an endpoint claimed by several Managed Proxies to the one observed last: the others' addresses
+// are older knowledge. s.mu is held.
+func (s *Store) settleClaims(e Endpoint) {
+	var winner *Proxy
+	for key := range s.byAddr[e] {
+		p := s.proxies[key]
+		if winner == nil || claimsBefore(winner, p) {
+			winner = p
+		}
+	}
+	for key := range s.byAddr[e] {
+		p := s.proxies[key]
+		if lost := p != winner; lost != p.AddressLost {
+			next := *p
+			next.AddressLost = lost
+			s.proxies[key] = &next
+			s.notify(key)
+		}
+	}
+}
+
+// claimsBefore reports whether b's claim is better than a's. Equal times fall back to the key so that the outcome does
+// not depend on the order of events.
+func claimsBefore(a, b *Proxy) bool {
+	if !a.ObservedAt.Equal(b.ObservedAt) {
+		return a.ObservedAt.Before(b.ObservedAt)
+	}
+	return compareKeys(a.Key, b.Key) > 0
+}
+
+// Get returns the snapshot under key, nil when there is none.
+func (s *Store) Get(key types.NamespacedName) *Proxy {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.proxies[key]
+}
+
+// Len returns how many snapshots there are.
+func (s *Store) Len() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.proxies)
+}
+
+// Select returns, in no particular order, the snapshots of namespace (all when empty) that match selector. It walks
+// the smallest of the selector's index entries, or everything when the selector is empty.
+func (s *Store) Select(namespace string, selector map[string]string) []*Proxy {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var out []*Proxy
+	for p := range s.candidates(selector) {
+		if (namespace == "" || p.Key.Namespace == namespace) && p.Matches(selector) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// List returns what Select does, sorted by namespace and name.
+func (s *Store) List(namespace string, selector map[string]string) []*Proxy {
+	out := s.Select(namespace, selector)
+	slices.SortFunc(out, func(a, b *Proxy) int { return compareKeys(a.Key, b.Key) })
+	return out
+}
+
+func (s *Store) candidates(selector map[string]string) iter.Seq[*Proxy] {
+	if len(selector) == 0 {
+		return func(yield func(*Proxy) bool) {
+			for _, p := range s.proxies {
+				if !yield(p) {
+					return
+				}
+			}
+		}
+	}
+	var smallest map[types.NamespacedName]struct{}
+	first := true
+	for k, v := range selector {
+		if set := s.byAttr[attribute{k, v}]; first || len(set) < len(smallest) {
+			smallest, first = set, false
+		}
+	}
+	return func(yield func(*Proxy) bool) {
+		for key := range smallest {
+			if !yield(s.proxies[key]) {
+				return
+			}
+		}
+	}
+}
+
+func compareKeys(a, b types.NamespacedName) int {
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+func keyOf(old, next *Proxy) types.NamespacedName {
+	if next != nil {
+		return next.Key
+	}
+	return old.Key
+}
+
+func sameAttributes(a, b map[string]string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || w != v {
+			return false
+		}
+	}
+	return true
+}
+
+func add[K comparable](index map[K]map[types.NamespacedName]struct{}, k K, key types.NamespacedName) {
+	set := index[k]
+	if set == nil {
+		set = map[types.NamespacedName]struct{}{}
+		index[k] = set
+	}
+	set[key] = struct{}{}
+}
+
+func drop[K comparable](index map[K]map[types.NamespacedName]struct{}, k K, key types.NamespacedName) {
+	delete(index[k], key)
+	if len(index[k]) == 0 {
+		delete(index, k)
+	}
+}

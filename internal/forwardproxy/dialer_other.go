@@ -1,0 +1,7 @@
+//go:build !linux
+
+package forwardproxy
+
+import "syscall"
+
+func lateBind(syscall.RawConn) error { return nil }
