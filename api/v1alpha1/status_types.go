@@ -18,6 +18,11 @@ const (
 )
 
 // ProxyStatus is what the operator last saw.
+//
+// Go reads less than `format: date-time` admits: no lower-case letters, no odd mark before the fraction, and exactly six
+// digits of it in a MicroTime. One stored object that Go cannot read keeps every informer from syncing, so the times
+// here have patterns as well. The rule on conditions does the same for a type that is not ours: it is true of
+// every time, but to evaluate it the API server has to read the time as Go does.
 type ProxyStatus struct {
 	// phase sums the conditions up for people.
 	// +kubebuilder:validation:MaxLength=64
@@ -25,7 +30,6 @@ type ProxyStatus struct {
 	Phase Phase `json:"phase,omitempty"`
 	// observedGeneration is the generation of the spec that this status speaks of.
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=9007199254740991
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// providerID names the only place where the instance can be, scope included. It is written before the instance is
@@ -51,7 +55,6 @@ type ProxyStatus struct {
 	ExitAddress string `json:"exitAddress,omitempty"`
 	// latencyMillis is the duration of the last reported probe in milliseconds.
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=9007199254740991
 	// +optional
 	LatencyMillis *int64 `json:"latencyMillis,omitempty"`
 	// lastHealthCheckTime is the time of the last probe that changed this status, not of the last probe.
@@ -77,6 +80,7 @@ type ProxyStatus struct {
 	// +optional
 	Recreations *Recreations `json:"recreations,omitempty"`
 	// conditions are Provisioned, Healthy and Ready.
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.lastTransitionTime >= timestamp('0001-01-01T00:00:00Z'))",message="lastTransitionTime must be a time in the form 2006-01-02T15:04:05Z"
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
@@ -88,7 +92,6 @@ type ProxyStatus struct {
 type InstanceRecord struct {
 	// attempt numbers the instances of this Proxy. It grows only when the one before is proven absent.
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=9007199254740991
 	Attempt int64 `json:"attempt"`
 	// requestedAt opens the window in which a creation may be sent and may still become visible.
 	// +kubebuilder:validation:Type=string

@@ -28,6 +28,9 @@ const (
 	ReasonOpenProxyRefused = "OpenProxyRefused"
 	// ReasonAttemptMismatch: another attempt of the same Proxy holds the ID.
 	ReasonAttemptMismatch = "AttemptMismatch"
+	// ReasonAbsenceUnproven, with ErrConflict from Get: the ID is foreign, but a creation sent under the record could still
+	// take effect, so our own's absence is not proven yet.
+	ReasonAbsenceUnproven = "AbsenceUnproven"
 	// ReasonWindowClosed: the record is too old for a Create to be sent under it.
 	ReasonWindowClosed = "WindowClosed"
 )

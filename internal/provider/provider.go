@@ -20,13 +20,16 @@ type Provider interface {
 	// owner holds the ID, and with ErrConflict when what holds the ID is foreign. It never returns ErrNotFound.
 	Create(ctx context.Context, req CreateRequest, ref Ref) error
 
-	// Get returns what stands under ref.ID. The instance found may be of another attempt: compare Marks.Attempt.
-	// ErrNotFound is proof of absence; ErrConflict says that what stands there is foreign, and is proof of our
-	// own's absence once the visibility window has passed, which Get has checked when it says so.
+	// Get returns what stands under ref.ID. The instance found may be of another attempt: compare Marks.Attempt where
+	// Identity is set. While nothing is visible it says StateProvisioning, with zero Marks where the backend knows of
+	// no creation either. ErrNotFound is proof of absence. ErrConflict says that what stands there is foreign; it is
+	// proof of our own's absence too, unless its reason is ReasonAbsenceUnproven: then a creation sent under the record
+	// may still take effect.
 	Get(ctx context.Context, ref Ref) (*Instance, error)
 
 	// Delete asks the backend to remove the attempt that ref names, and only that. It succeeds when that attempt is
-	// absent or already being removed; Get shows the instance until it is gone.
+	// absent or already being removed; Get shows the instance until it is gone. What is foreign is not touched:
+	// ErrConflict.
 	Delete(ctx context.Context, ref Ref) error
 
 	// ListByTag returns every instance of this installation, those being removed included. Scopes that could not
@@ -147,9 +150,6 @@ type Instance struct {
 	Message string
 	// Err is the classified reason of StateFailed.
 	Err error
-	// Accepted says for StateProvisioning that the backend is known to work on it although nothing is visible yet. With
-	// an empty Identity and without Accepted the backend knows nothing of it, and a Create may be repeated.
-	Accepted bool
 	// Left says for StateFailed that something remains which Delete has to remove.
 	Left bool
 }

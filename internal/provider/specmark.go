@@ -20,7 +20,8 @@ type SpecInput struct {
 	// Template is the cloud-init before its variables are filled in; Values are those it uses, by name.
 	Template string
 	Values   map[string]string
-	// CredentialRevision is empty for providers that implement CredentialUpdater.
+	// CredentialRevision is empty without credentials, and the same for all credentials where the provider implements
+	// CredentialUpdater.
 	CredentialRevision string
 }
 

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+)
+
+// namespaceFile holds the operator's own namespace inside a Pod.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// ownNamespace returns the operator's namespace: the election's if set, else that of its Pod, else "default".
+func ownNamespace(o *options) string {
+	if o.leaderNS != "" {
+		return o.leaderNS
+	}
+	if data, err := os.ReadFile(namespaceFile); err == nil {
+		if ns := strings.TrimSpace(string(data)); ns != "" {
+			return ns
+		}
+	}
+	return "default"
+}
+
+// owner derives the marks of this installation. The cluster's identity is the UID of kube-system, which nobody can set:
+// a cluster cloned with its UIDs cannot be told apart from its original.
+func owner(ctx context.Context, c client.Reader, o *options) (provider.Owner, error) {
+	var system corev1.Namespace
+	if err := c.Get(ctx, types.NamespacedName{Name: "kube-system"}, &system); err != nil {
+		return provider.Owner{}, fmt.Errorf("reading the namespace kube-system for the cluster's identity: %w", err)
+	}
+	out := provider.Owner{Cluster: digest("cluster", string(system.UID)), Installation: o.installationID}
+	if out.Installation == "" {
+		out.Installation = digest("installation", string(system.UID), ownNamespace(o), o.leaderID)
+	}
+	return out, out.Validate()
+}
+
+func digest(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:10])
+}

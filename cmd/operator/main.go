@@ -1,0 +1,79 @@
+// Command operator runs the egress proxies operator: it reconciles Proxy objects, probes proxies and leases them.
+//
+// It ends with 0 after SIGTERM or SIGINT, 1 when it could not work (a lost election included), 2 for wrong usage.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/zapr"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// version is set by the linker in releases.
+var version string
+
+func main() {
+	os.Exit(run(ctrl.SetupSignalHandler(), os.Args[1:], environment, os.Stdout, os.Stderr))
+}
+
+func run(ctx context.Context, args []string, env func(string) (string, bool), stdout, stderr io.Writer) int {
+	o, err := parse(args, env, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintln(stderr, "operator:", err)
+		return 2
+	case o.version:
+		fmt.Fprintln(stdout, "operator", versionText())
+		return 0
+	}
+	log, err := newLogger(o)
+	if err != nil {
+		fmt.Fprintln(stderr, "operator:", err)
+		return 1
+	}
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+	if err := operate(ctrl.LoggerInto(ctx, log), o); err != nil {
+		fmt.Fprintln(stderr, "operator:", err)
+		return 1
+	}
+	return 0
+}
+
+func newLogger(o *options) (logr.Logger, error) {
+	c := zap.NewProductionConfig()
+	c.EncoderConfig.EncodeTime = zapcore.ISO8601TimeEncoder
+	c.DisableStacktrace, c.DisableCaller, c.Sampling = true, true, nil
+	if o.logFormat == "console" {
+		c.Encoding = "console"
+	}
+	c.Level = zap.NewAtomicLevelAt(zapcore.Level(-o.logLevel)) //nolint:gosec // 0 to 5
+	z, err := c.Build()
+	if err != nil {
+		return logr.Logger{}, err
+	}
+	return zapr.NewLogger(z), nil
+}
+
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}

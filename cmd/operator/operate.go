@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+	"github.com/egress-proxies/egress-proxies-operator/internal/controller/proxy"
+	"github.com/egress-proxies/egress-proxies-operator/internal/discovery"
+	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
+	"github.com/egress-proxies/egress-proxies-operator/internal/health"
+	"github.com/egress-proxies/egress-proxies-operator/internal/lease"
+	"github.com/egress-proxies/egress-proxies-operator/internal/metrics"
+	"github.com/egress-proxies/egress-proxies-operator/internal/observe"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/instrument"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/local"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/registry"
+)
+
+// stopTimeout bounds an orderly stop: passes in flight, probes and requests end within it.
+const stopTimeout = 25 * time.Second
+
+// factories are the provider types that this binary knows.
+func factories() map[string]registry.Factory {
+	return map[string]registry.Factory{local.Type: local.New}
+}
+
+// operate wires everything together and runs until ctx ends.
+func operate(ctx context.Context, o *options) error {
+	// The configuration is read before anything is dialled: what is wrong in it should be the first thing said.
+	entries, err := readProviders(o.providersConfig)
+	if err != nil {
+		return err
+	}
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster: %w", err)
+	}
+	mgr, err := newManager(cfg, o)
+	if err != nil {
+		return err
+	}
+	who, err := owner(ctx, mgr.GetAPIReader(), o)
+	if err != nil {
+		return err
+	}
+	a := &app{o: o, mgr: mgr, owner: who, clock: clock.RealClock{}, store: fleet.NewStore(), triggers: proxy.NewTriggers()}
+	if err := a.assemble(ctx, entries); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("starting", "version", versionText(), "installation", who.Installation, "cluster", who.Cluster, "providers", a.providers.Names())
+	return errors.Join(mgr.Start(ctx), a.providers.Close())
+}
+
+func readProviders(path string) ([]registry.Entry, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--providers-config: %w", err)
+	}
+	entries, err := registry.Parse(data, registry.Types(factories()))
+	if err != nil {
+		return nil, fmt.Errorf("%s:\n%w", path, err)
+	}
+	return entries, nil
+}
+
+func newManager(cfg *rest.Config, o *options) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	opts := ctrl.Options{
+		Scheme:                        scheme,
+		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress:        o.probesAddress,
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              o.leaderID,
+		LeaderElectionNamespace:       ownNamespace(o),
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 ptr.To(o.leaseDuration),
+		RenewDeadline:                 ptr.To(o.leaseDuration * 2 / 3),
+		RetryPeriod:                   ptr.To(o.leaseDuration / 6),
+		GracefulShutdownTimeout:       ptr.To(stopTimeout),
+		// The manager's client never caches Secrets: those with the operator's labels have caches of their own.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	}
+	if o.namespace != "" {
+		opts.Cache.DefaultNamespaces = map[string]cache.Config{o.namespace: {}}
+	}
+	mgr, err := ctrl.NewManager(cfg, opts)
+	if err != nil {
+		return nil, err
+	}
+	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
+}
+
+// app holds what the parts share.
+type app struct {
+	o         *options
+	mgr       ctrl.Manager
+	owner     provider.Owner
+	clock     clock.RealClock
+	store     *fleet.Store
+	triggers  *proxy.Triggers
+	providers *registry.Registry
+}
+
+func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
+	o := a.o
+	ledger, err := lease.New(lease.Options{
+		Fleet: a.store, Clock: a.clock, CooldownWindow: o.cooldownWindow, MaxLifetime: o.maxLeaseLife, MayGrant: a.leading,
+	})
+	if err != nil {
+		return err
+	}
+	m, err := metrics.New(ctrlmetrics.Registry, a.store, ledger.Live)
+	if err != nil {
+		return err
+	}
+	a.providers, err = registry.Build(ctx, entries, factories(), registry.BuildOptions{
+		Owner:  a.owner,
+		Window: provider.Window{Clock: a.clock, CallTimeout: o.callTimeout, Skew: o.skewAllowance},
+		Decorate: func(name string, p provider.Provider) provider.Provider {
+			return instrument.WithMetrics(p, name, a.clock, m)
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("%s:\n%w", o.providersConfig, err)
+	}
+	cloudInit, err := a.secrets(v1alpha1.LabelCloudInit)
+	if err != nil {
+		return err
+	}
+	auth, err := a.secrets(v1alpha1.LabelProxyAuth)
+	if err != nil {
+		return err
+	}
+	feed := fleet.NewFeed(a.store, a.mgr.GetCache(), auth, proxy.IndexAuthSecret)
+	external, err := o.externalNetworks()
+	if err != nil {
+		return err
+	}
+	engine, err := health.New(health.Options{
+		Store: a.store, Prober: health.NewProber(health.ProberOptions{DialPolicy: health.RefuseInternal(external)}), Clock: a.clock,
+		Workers: o.healthWorkers, Tick: o.healthTick, MinReportInterval: o.minReportInterval, Metrics: m,
+		Logger: a.mgr.GetLogger().WithName("health"), OnTransition: a.triggers.Wake,
+	})
+	if err != nil {
+		return err
+	}
+	api, err := discovery.New(discovery.Options{
+		BindAddress: o.discoveryAddress, Token: o.discoveryToken, RequireAuth: o.requireAuth, Fleet: a.store, Ledger: ledger,
+		Leading: a.leading, Metrics: m, Log: a.mgr.GetLogger().WithName("discovery"), Clock: a.clock,
+		TTL: o.defaultLeaseTTL, MaxTTL: o.maxLeaseTTL, Prefer: lease.Prefer(o.leasePrefer), MaxConnections: o.maxConnections,
+	})
+	if err != nil {
+		return err
+	}
+	observer := observe.New(observe.Options{
+		Providers: a.providers, Store: a.store, Clock: a.clock, Interval: o.driftPoll, CallTimeout: o.callTimeout, Wake: a.triggers.Wake,
+	})
+	if err := a.controller(ctx, engine, observer, cloudInit, auth); err != nil {
+		return err
+	}
+	// The engine takes over the verdicts on record of the Proxies it finds at its start, so they have to be there first.
+	probing := &after{ready: feed.Synced(), then: engine}
+	observing := &after{ready: feed.Synced(), then: observer}
+	var errs []error
+	for _, r := range []manager.Runnable{cloudInit, auth, feed, ledger, api, probing, observing} {
+		errs = append(errs, a.mgr.Add(r))
+	}
+	return errors.Join(errs...)
+}
+
+func (a *app) controller(ctx context.Context, engine proxy.Health, seen proxy.Observations, cloudInit, auth cache.Cache) error {
+	if err := proxy.AddIndices(ctx, a.mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	r := &proxy.Reconciler{
+		Client: a.mgr.GetClient(), Live: a.mgr.GetAPIReader(), CloudInit: cloudInit, Auth: auth,
+		Providers: a.providers, Health: engine, Observations: seen,
+		Events: a.mgr.GetEventRecorder("egress-proxies-operator"), Clock: a.clock, CallTimeout: a.o.callTimeout,
+		Intervals: proxy.Intervals{
+			ProvisioningPoll: a.o.provisioningPoll, DeletionPoll: a.o.deletionPoll, DriftPoll: a.o.driftPoll, QuotaRetry: a.o.quotaRetry,
+		},
+	}
+	return r.SetupWithManager(a.mgr, proxy.Wakers{CloudInit: cloudInit, Auth: auth, Triggers: a.triggers}, a.o.workers)
+}
+
+// secrets returns a cache of the Secrets that carry the label, and of nothing else.
+func (a *app) secrets(label string) (cache.Cache, error) {
+	opts := cache.Options{
+		HTTPClient: a.mgr.GetHTTPClient(), Scheme: a.mgr.GetScheme(), Mapper: a.mgr.GetRESTMapper(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}: {Label: labels.SelectorFromSet(labels.Set{label: v1alpha1.LabelValueTrue})},
+		},
+	}
+	if a.o.namespace != "" {
+		opts.DefaultNamespaces = map[string]cache.Config{a.o.namespace: {}}
+	}
+	return cache.New(a.mgr.GetConfig(), opts)
+}
+
+// leading reports whether this process is the leader. It does not block.
+func (a *app) leading() bool {
+	select {
+	case <-a.mgr.Elected():
+		return true
+	default:
+		return false
+	}
+}
+
+// leaderRunnable is a part that runs on the leader alone.
+type leaderRunnable interface {
+	manager.Runnable
+	manager.LeaderElectionRunnable
+}
+
+// after starts a part once something is ready.
+type after struct {
+	ready <-chan struct{}
+	then  leaderRunnable
+}
+
+// Start waits and then runs the part.
+func (a *after) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-a.ready:
+	}
+	return a.then.Start(ctx)
+}
+
+// NeedLeaderElection is the part's own answer.
+func (a *after) NeedLeaderElection() bool { return a.then.NeedLeaderElection() }

@@ -1,0 +1,98 @@
+package proxy
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/registry"
+)
+
+// Providers finds a configured provider entry by name.
+type Providers interface {
+	Lookup(name string) (registry.Handle, bool)
+}
+
+// Health tells the verdict of the health engine about a Proxy; ok is false while it has none. It does not block.
+type Health interface {
+	Verdict(key types.NamespacedName) (v fleet.Verdict, ok bool)
+}
+
+// Observations tells what the last list of a provider showed of an instance; ok is false when there is no recent one.
+// It does not block.
+type Observations interface {
+	Seen(providerName, uid string) (inst provider.Instance, ok bool)
+}
+
+// Intervals are how long a pass waits before the next one.
+type Intervals struct {
+	// ProvisioningPoll and DeletionPoll are the longest waits between two looks; they start at one second.
+	ProvisioningPoll time.Duration
+	DeletionPoll     time.Duration
+	// DriftPoll is the age up to which a list's answer stands for a Get.
+	DriftPoll time.Duration
+	// QuotaRetry is the wait after ErrQuotaExceeded.
+	QuotaRetry time.Duration
+}
+
+// Reconciler reconciles Proxies. All fields are required.
+type Reconciler struct {
+	// Client reads from the cache and writes; Live reads from the API server.
+	Client client.Client
+	Live   client.Reader
+	// CloudInit and Auth read the Secrets of their label alone, from caches of their own.
+	CloudInit client.Reader
+	Auth      client.Reader
+
+	Providers    Providers
+	Health       Health
+	Observations Observations
+	Events       events.EventRecorder
+	Clock        clock.PassiveClock
+	// CallTimeout bounds one backend call and the window in which a Create may be sent.
+	CallTimeout time.Duration
+	Intervals   Intervals
+
+	memory memory
+}
+
+// Reconcile runs one pass over one Proxy. It blocks for at most a few backend calls.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	p := &v1alpha1.Proxy{}
+	if err := r.Client.Get(ctx, req.NamespacedName, p); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.memory.forget(req.NamespacedName)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	ps := r.newPass(p)
+	res, err := ps.run(ctx)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		// Somebody wrote in between: what this pass saw is old, so nothing of it counts.
+		return ps.again(time.Second), nil
+	}
+	return res, err
+}
+
+func (ps *pass) run(ctx context.Context) (ctrl.Result, error) {
+	switch {
+	case !ps.p.DeletionTimestamp.IsZero():
+		return ps.deletion(ctx)
+	case ps.p.Managed():
+		return ps.managed(ctx)
+	}
+	return ps.external(ctx)
+}
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)

@@ -1,0 +1,143 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+)
+
+// deletionRetryLimit is the longest wait between two tries of a deletion that meets errors. It never gives up: giving up
+// would be a leak.
+const deletionRetryLimit = 10 * time.Minute
+
+// deletion removes the instance and then the finalizer.
+func (ps *pass) deletion(ctx context.Context) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(ps.p, v1alpha1.FinalizerInstance) {
+		return ctrl.Result{}, nil
+	}
+	if ps.p.Annotations[v1alpha1.AnnotationSkipCleanup] == v1alpha1.LabelValueTrue {
+		return ps.skipCleanup(ctx)
+	}
+	if ps.p.Status.Instance == nil {
+		if err := ps.refresh(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	ps.resolveProvider()
+	if !ps.configured {
+		if ps.p.Status.Instance == nil {
+			return ps.removeFinalizer(ctx)
+		}
+		ps.provisioned(metav1.ConditionFalse, ps.blocked.reason, ps.blocked.message+"; the instance on record may still exist, so the object stays")
+		ps.health()
+		if err := ps.write(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
+		return ps.again(deletionRetryLimit), nil
+	}
+	ps.observe(ctx)
+	ps.withdraw()
+	todo := decide(ps.seen, true)
+	if todo == stepHold {
+		return ps.afterDelete(ctx, v1alpha1.ReasonDeleting, ps.err)
+	}
+	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonDeleting, "the instance is being removed")
+	ps.health()
+	if todo == stepRelease {
+		return ps.release(ctx)
+	}
+	if err := ps.write(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	// Something on its way that cannot be seen cannot be deleted either.
+	if todo == stepDelete && ps.inst.Identity != "" {
+		if err := ps.delete(ctx, *ps.inst); err != nil {
+			return ps.afterDelete(ctx, v1alpha1.ReasonDeleting, err)
+		}
+	}
+	return ps.poll(ps.r.Intervals.DeletionPoll), nil
+}
+
+// release removes the finalizer once a live list shows nothing of this Proxy either; what it shows is deleted first.
+// Scopes that could not be read do not hold the release: the collector covers them.
+func (ps *pass) release(ctx context.Context) (ctrl.Result, error) {
+	cctx, cancel := context.WithTimeout(ctx, ps.r.CallTimeout)
+	defer cancel()
+	listing, err := ps.handle.Provider.ListByTag(cctx)
+	if err != nil {
+		return ps.afterDelete(ctx, v1alpha1.ReasonDeleting, err)
+	}
+	left := 0
+	for _, inst := range listing.Instances {
+		if inst.Marks.UID != string(ps.p.UID) {
+			continue
+		}
+		left++
+		if inst.State == provider.StateDeleting {
+			continue
+		}
+		if err := ps.delete(ctx, inst); err != nil {
+			return ps.afterDelete(ctx, v1alpha1.ReasonDeleting, err)
+		}
+	}
+	if left == 0 {
+		return ps.removeFinalizer(ctx)
+	}
+	if err := ps.write(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ps.poll(ps.r.Intervals.DeletionPoll), nil
+}
+
+// skipCleanup releases the object on the user's word and says what is left behind.
+func (ps *pass) skipCleanup(ctx context.Context) (ctrl.Result, error) {
+	left := "no instance is on record"
+	if ps.p.Status.Instance != nil {
+		left = fmt.Sprintf("instance %s (attempt %d) is left as it is", ps.p.Status.ProviderID, ps.p.Status.Instance.Attempt)
+	}
+	res, err := ps.removeFinalizer(ctx)
+	if err == nil {
+		ps.event(corev1.EventTypeWarning, "CleanupSkipped", "Delete", left)
+	}
+	return res, err
+}
+
+func (ps *pass) removeFinalizer(ctx context.Context) (ctrl.Result, error) {
+	err := ps.patchMeta(ctx, func(p *v1alpha1.Proxy) { controllerutil.RemoveFinalizer(p, v1alpha1.FinalizerInstance) })
+	if err == nil {
+		ps.r.memory.forget(ps.key)
+	}
+	return ctrl.Result{}, err
+}
+
+// delete asks the backend to remove what was seen, by its identity.
+func (ps *pass) delete(ctx context.Context, inst provider.Instance) error {
+	ref, _ := ps.ref()
+	target := provider.Ref{ID: inst.ID, UID: string(ps.p.UID), Attempt: inst.Marks.Attempt, Identity: inst.Identity, RequestedAt: ref.RequestedAt}
+	ctx, cancel := context.WithTimeout(ctx, ps.r.CallTimeout)
+	defer cancel()
+	return ps.handle.Provider.Delete(ctx, target)
+}
+
+// afterDelete shows why a removal does not get on and tries again with growing waits.
+func (ps *pass) afterDelete(ctx context.Context, reason string, err error) (ctrl.Result, error) {
+	f := ps.failureOf(err)
+	ps.provisioned(metav1.ConditionFalse, reason, "removing the instance failed: "+f.message)
+	ps.health()
+	if err := ps.write(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	f.first, f.limit = min(f.first, time.Minute), deletionRetryLimit
+	if provider.RetryAfter(err) == 0 {
+		f.first = time.Second
+	}
+	return ps.again(f.wait(ps.r.memory.failed(ps.key))), nil
+}

@@ -1,0 +1,91 @@
+package proxy
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+)
+
+// failure is an error as a person sees it and as long as it asks to wait.
+type failure struct {
+	reason, message string
+	// first and limit bound the wait: it starts at first and doubles with every failure in a row.
+	first, limit time.Duration
+}
+
+// wait returns how long to wait after the n-th failure in a row, counted from 0.
+func (f failure) wait(n int) time.Duration {
+	if n > 20 {
+		return f.limit
+	}
+	return min(f.first<<n, f.limit)
+}
+
+// failureOf classifies err: the one place where an error's class turns into a reason and a wait.
+func (ps *pass) failureOf(err error) failure {
+	f := failure{message: provider.Cause(err)}
+	switch provider.Class(err) {
+	case provider.ErrQuotaExceeded:
+		f.reason, f.first, f.limit = v1alpha1.ReasonQuotaExceeded, ps.r.Intervals.QuotaRetry, ps.r.Intervals.QuotaRetry
+	case provider.ErrPermanent:
+		f.reason, f.first, f.limit = v1alpha1.ReasonPermanentError, 10*time.Minute, 6*time.Hour
+	case provider.ErrConflict:
+		f.reason, f.first, f.limit = v1alpha1.ReasonConflict, 10*time.Minute, 6*time.Hour
+	case provider.ErrDenied:
+		f.reason, f.first, f.limit = v1alpha1.ReasonProviderUnavailable, time.Minute, 15*time.Minute
+	default:
+		f.reason, f.first, f.limit = v1alpha1.ReasonProvisioning, time.Second, 5*time.Minute
+	}
+	switch r := provider.Reason(err); r {
+	case provider.ReasonScopeMismatch, provider.ReasonOpenProxyRefused:
+		f.reason = r
+	}
+	if after := provider.RetryAfter(err); after > 0 {
+		f.first = min(after, time.Hour)
+		f.limit = max(f.limit, f.first)
+	}
+	return f
+}
+
+// fail stages a failed creation: its reason, and a latch that holds the next attempt back.
+func (ps *pass) fail(err error) (wait time.Duration) {
+	f := ps.failureOf(err)
+	latch := ptr.Deref(ps.p.Status.Latch, v1alpha1.Latch{})
+	wait = jitter(f.wait(int(latch.Attempts)))
+	latch.Reason, latch.SpecMark, latch.Revision = f.reason, ps.want.mark, ps.handle.Revision
+	latch.Attempts++
+	latch.NextRetryTime = ptr.To(metav1.NewMicroTime(ps.now().Add(wait)))
+	ps.p.Status.Latch = &latch
+	ps.provisioned(metav1.ConditionFalse, f.reason, f.message)
+	return wait
+}
+
+// fresh reports whether the failure in sight is not on record yet: opening an attempt clears the time of the last one.
+func (ps *pass) fresh() bool {
+	l := ps.p.Status.Latch
+	return l == nil || l.NextRetryTime == nil
+}
+
+// held reports whether a failure on record still holds the next attempt back, and for how long. A change of the spec,
+// of what it refers to or of the provider's entry releases it at once.
+func (ps *pass) held() (left time.Duration, held bool) {
+	l := ps.p.Status.Latch
+	if l == nil || l.NextRetryTime == nil {
+		return 0, false
+	}
+	c := meta.FindStatusCondition(ps.base.Status.Conditions, v1alpha1.ConditionProvisioned)
+	if c == nil || c.ObservedGeneration != ps.p.Generation || l.SpecMark != ps.want.mark || l.Revision != ps.handle.Revision {
+		return 0, false
+	}
+	left = l.NextRetryTime.Sub(ps.r.Clock.Now())
+	return left, left > 0
+}
+
+func quota(name string, err error) error {
+	return provider.Wrap(provider.ErrQuotaExceeded, "plan", name, "", err)
+}

@@ -1,0 +1,175 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+)
+
+// managed is the pass over a living Managed Proxy.
+func (ps *pass) managed(ctx context.Context) (ctrl.Result, error) {
+	if ps.p.Status.Instance == nil {
+		// "No attempt" decides between creating and not, so it must not come from a cache.
+		if err := ps.refresh(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
+		if !ps.p.DeletionTimestamp.IsZero() || ps.p.Status.Instance != nil {
+			return ctrl.Result{}, conflict(ps.key.Name, "the cache is behind")
+		}
+	}
+	if err := ps.resolve(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	if !ps.configured {
+		return ps.unmanaged(ctx)
+	}
+	ps.observe(ctx)
+	switch decide(ps.seen, false) {
+	case stepSettle:
+		return ps.settle(ctx)
+	case stepPoll:
+		return ps.wait(ctx)
+	case stepResume:
+		return ps.resume(ctx)
+	case stepCreateNext:
+		return ps.createNext(ctx)
+	case stepRetryLater:
+		return ps.retryLater(ctx)
+	case stepDelete:
+		return ps.discard(ctx)
+	case stepRestored:
+		return ps.takeOver(ctx)
+	}
+	return ps.hold(ctx)
+}
+
+// unmanaged leaves everything as it is while the provider entry is missing.
+func (ps *pass) unmanaged(ctx context.Context) (ctrl.Result, error) {
+	ps.keepProvisioned(ps.blocked.reason, "unmanaged: "+ps.blocked.message)
+	if ps.p.Status.Instance == nil {
+		ps.provisioned(metav1.ConditionFalse, ps.blocked.reason, ps.blocked.message)
+	}
+	ps.health()
+	return ps.steady(), ps.write(ctx)
+}
+
+// settle takes a running instance over into the status.
+func (ps *pass) settle(ctx context.Context) (ctrl.Result, error) {
+	st := &ps.p.Status
+	st.IP, st.Port, st.ExitAddress = ps.inst.IP, ps.inst.Port, ps.inst.ExitAddress
+	st.Latch = nil
+	ps.r.memory.succeeded(ps.key)
+	switch {
+	case ps.blocked != nil:
+		ps.provisioned(metav1.ConditionTrue, v1alpha1.ReasonUpdateBlocked, ps.blocked.reason+": "+ps.blocked.message)
+	case !provider.SameSpec(ps.inst.Marks.Spec, ps.want.input):
+		ps.provisioned(metav1.ConditionTrue, v1alpha1.ReasonUpdateBlocked,
+			"the spec has changed since the instance was created; this version does not replace instances, so it keeps running as it is")
+	default:
+		// The provider's own words would change with every poll; what matters about a running instance is elsewhere.
+		ps.provisioned(metav1.ConditionTrue, v1alpha1.ReasonCreated, "the instance is running")
+	}
+	ps.health()
+	return ps.steady(), ps.write(ctx)
+}
+
+// wait polls an instance that is on its way up or down.
+func (ps *pass) wait(ctx context.Context) (ctrl.Result, error) {
+	ps.withdraw()
+	reason := v1alpha1.ReasonProvisioning
+	if ps.seen == sightDeleting {
+		reason = v1alpha1.ReasonReplacing
+	}
+	ps.provisioned(metav1.ConditionFalse, reason, ps.describe(string(ps.seen)))
+	ps.health()
+	if err := ps.write(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	limit := ps.r.Intervals.ProvisioningPoll
+	if ps.seen == sightDeleting {
+		limit = ps.r.Intervals.DeletionPoll
+	}
+	return ps.poll(limit), nil
+}
+
+// hold touches nothing and says why.
+func (ps *pass) hold(ctx context.Context) (ctrl.Result, error) {
+	switch ps.seen {
+	case sightUnknown:
+		ps.keepProvisioned(v1alpha1.ReasonProvisioning, ps.describe("the instance is in a state the operator does not know; it is left alone"))
+		ps.health()
+		if err := ps.write(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
+		return ps.poll(ps.r.Intervals.ProvisioningPoll), nil
+	default:
+		f := ps.failureOf(ps.err)
+		ps.keepProvisioned(f.reason, f.message)
+		ps.health()
+		if err := ps.write(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
+		return ps.again(f.wait(ps.r.memory.failed(ps.key))), nil
+	}
+}
+
+// discard deletes an instance that a new attempt has to replace.
+func (ps *pass) discard(ctx context.Context) (ctrl.Result, error) {
+	ps.withdraw()
+	message := ps.describe("found: " + string(ps.seen) + "; it is removed and created anew")
+	if ps.blocked != nil {
+		// Without what a new instance needs, removing the old one would only lose what it may still tell.
+		ps.provisioned(metav1.ConditionFalse, ps.blocked.reason, ps.blocked.message)
+		ps.health()
+		return ps.steady(), ps.write(ctx)
+	}
+	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, message)
+	if ps.seen == sightFailedLeft && ps.fresh() {
+		ps.fail(ps.inst.Err)
+	}
+	ps.health()
+	if err := ps.writeToAct(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := ps.delete(ctx, *ps.inst); err != nil {
+		return ps.afterDelete(ctx, v1alpha1.ReasonReplacing, err)
+	}
+	return ps.poll(ps.r.Intervals.DeletionPoll), nil
+}
+
+// takeOver corrects a record that was restored from an older state.
+func (ps *pass) takeOver(ctx context.Context) (ctrl.Result, error) {
+	found := ps.inst.Marks.Attempt
+	if err := ps.refresh(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	rec := ps.p.Status.Instance
+	if !ps.p.DeletionTimestamp.IsZero() || rec == nil || rec.Attempt >= found || ps.p.Status.ProviderID != ps.inst.ID {
+		return ctrl.Result{}, conflict(ps.key.Name, "the cache is behind")
+	}
+	rec.Attempt, rec.RequestedAt = found, ps.now()
+	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonProvisioning, fmt.Sprintf("the record was older than the instance found; attempt %d is taken over", found))
+	ps.health()
+	if err := ps.writeToAct(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ps.poll(ps.r.Intervals.ProvisioningPoll), nil
+}
+
+// withdraw takes the address back: nothing may be offered under it any more.
+func (ps *pass) withdraw() {
+	ps.p.Status.IP, ps.p.Status.Port, ps.p.Status.ExitAddress = "", 0, ""
+}
+
+// describe adds the provider's words to what.
+func (ps *pass) describe(what string) string {
+	if ps.inst != nil && ps.inst.Message != "" {
+		return what + ": " + ps.inst.Message
+	}
+	return what
+}

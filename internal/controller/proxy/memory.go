@@ -1,0 +1,116 @@
+package proxy
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// memory is what a process knows beyond the objects. Losing it costs a repeated call or a shorter wait, never an
+// instance: whatever must survive is in the status.
+type memory struct {
+	mu      sync.Mutex
+	entries map[types.NamespacedName]*entry
+}
+
+type entry struct {
+	// answered is the creation to which this process got an answer, good or bad.
+	answeredAttempt int64
+	answeredAt      time.Time
+	// polls counts looks in a row with the same sight.
+	polls    int
+	lastSeen sight
+	// failures counts errors in a row that leave no latch (observing, deleting).
+	failures int
+	// written is when this process last wrote the status.
+	written time.Time
+	// reserved is the provider entry in which this Proxy takes a place.
+	reserved string
+}
+
+func (m *memory) with(key types.NamespacedName, f func(*entry)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.entries == nil {
+		m.entries = map[types.NamespacedName]*entry{}
+	}
+	e := m.entries[key]
+	if e == nil {
+		e = &entry{}
+		m.entries[key] = e
+	}
+	f(e)
+}
+
+func (m *memory) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.entries, key)
+}
+
+// answer records that the creation {attempt, requestedAt} was answered.
+func (m *memory) answer(key types.NamespacedName, attempt int64, requestedAt time.Time) {
+	m.with(key, func(e *entry) { e.answeredAttempt, e.answeredAt = attempt, requestedAt })
+}
+
+// answered reports whether this process had an answer to the creation {attempt, requestedAt}.
+func (m *memory) answered(key types.NamespacedName, attempt int64, requestedAt time.Time) (yes bool) {
+	m.with(key, func(e *entry) { yes = e.answeredAttempt == attempt && e.answeredAt.Equal(requestedAt) })
+	return yes
+}
+
+// looked returns how often in a row the same sight was seen before.
+func (m *memory) looked(key types.NamespacedName, s sight) (n int) {
+	m.with(key, func(e *entry) {
+		if e.lastSeen != s {
+			e.lastSeen, e.polls = s, 0
+		}
+		n = e.polls
+		e.polls++
+	})
+	return n
+}
+
+// failed returns how many errors came before this one, in a row.
+func (m *memory) failed(key types.NamespacedName) (n int) {
+	m.with(key, func(e *entry) { n = e.failures; e.failures++ })
+	return n
+}
+
+func (m *memory) succeeded(key types.NamespacedName) {
+	m.with(key, func(e *entry) { e.failures = 0 })
+}
+
+// lastWrite returns when this process last wrote the status, the zero time for never.
+func (m *memory) lastWrite(key types.NamespacedName) (t time.Time) {
+	m.with(key, func(e *entry) { t = e.written })
+	return t
+}
+
+func (m *memory) wrote(key types.NamespacedName, at time.Time) {
+	m.with(key, func(e *entry) { e.written = at })
+}
+
+// reserve takes a place in a provider entry with room for limit Proxies, of which recorded (keys) are on record. It
+// makes passes that run side by side see each other before their records do.
+func (m *memory) reserve(key types.NamespacedName, name string, limit int, recorded []types.NamespacedName) bool {
+	m.with(key, func(*entry) {})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	taken := map[types.NamespacedName]struct{}{}
+	for _, k := range recorded {
+		taken[k] = struct{}{}
+	}
+	for k, e := range m.entries {
+		if e.reserved == name {
+			taken[k] = struct{}{}
+		}
+	}
+	delete(taken, key)
+	if len(taken) >= limit {
+		return false
+	}
+	m.entries[key].reserved = name
+	return true
+}

@@ -1,0 +1,102 @@
+package proxy
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/registry"
+)
+
+// pass is one look at one Proxy.
+type pass struct {
+	r   *Reconciler
+	key types.NamespacedName
+	// base is the object as read; p is changed in memory and written against base.
+	base, p *v1alpha1.Proxy
+
+	handle     registry.Handle
+	configured bool
+	creds      *provider.Credentials
+	want       desired
+	// blocked says why nothing may be created, replaced or updated; observing and probing go on.
+	blocked *blocked
+
+	seen sight
+	inst *provider.Instance
+	err  error
+
+	// later is the longest wait until the next pass that something besides the step asks for; 0 for none.
+	later time.Duration
+}
+
+// blocked is a reason of the Provisioned condition with its message.
+type blocked struct{ reason, message string }
+
+func (r *Reconciler) newPass(p *v1alpha1.Proxy) *pass {
+	ps := &pass{r: r, key: client.ObjectKeyFromObject(p)}
+	ps.reset(p)
+	return ps
+}
+
+// reset starts over from p, which becomes the pass's own.
+func (ps *pass) reset(p *v1alpha1.Proxy) {
+	ps.base, ps.p = p.DeepCopy(), p
+}
+
+// refresh replaces what came from the cache by a live read.
+func (ps *pass) refresh(ctx context.Context) error {
+	live := &v1alpha1.Proxy{}
+	if err := ps.r.Live.Get(ctx, ps.key, live); err != nil {
+		return err
+	}
+	ps.reset(live)
+	return nil
+}
+
+// ref is the record of the Proxy's instance; ok is false when there is none.
+func (ps *pass) ref() (ref provider.Ref, ok bool) {
+	rec := ps.p.Status.Instance
+	if rec == nil {
+		return provider.Ref{}, false
+	}
+	return provider.Ref{
+		ID: ps.p.Status.ProviderID, UID: string(ps.p.UID), Attempt: rec.Attempt, RequestedAt: rec.RequestedAt.Time,
+	}, true
+}
+
+// again asks for another pass after d. The priority is set explicitly: left unset, a requeue keeps whatever priority
+// the item had, and a Proxy that once was background stays background.
+func (ps *pass) again(d time.Duration) ctrl.Result {
+	if ps.later > 0 && ps.later < d {
+		d = ps.later
+	}
+	return ctrl.Result{RequeueAfter: jitter(d), Priority: ptr.To(0)}
+}
+
+// steady ends a pass after which nothing has to happen: list, watch and probe wake the Proxy when something does.
+func (ps *pass) steady() ctrl.Result {
+	if ps.later > 0 {
+		return ctrl.Result{RequeueAfter: ps.later, Priority: ptr.To(handler.LowPriority)}
+	}
+	return ctrl.Result{}
+}
+
+// poll asks for another look; the wait starts at one second and doubles up to limit while the sight stays the same.
+func (ps *pass) poll(limit time.Duration) ctrl.Result {
+	n := ps.r.memory.looked(ps.key, ps.seen)
+	return ps.again(min(time.Second<<min(n, 10), limit))
+}
+
+// jitter spreads d by ten percent either way, so that a fleet made at once is not polled at once.
+func jitter(d time.Duration) time.Duration {
+	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d)) //nolint:gosec // spreading load needs no secrecy
+}

@@ -1,0 +1,135 @@
+package proxy
+
+import (
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+)
+
+// sight is what a pass saw under the recorded ID.
+type sight string
+
+const (
+	sightNoAttempt    sight = "no attempt on record"
+	sightNotFound     sight = "NotFound"
+	sightNothingYet   sight = "Provisioning, the backend knows nothing yet"
+	sightProvisioning sight = "Provisioning"
+	sightRunning      sight = "Running"
+	sightStopped      sight = "Stopped or Terminated"
+	sightDeleting     sight = "Deleting"
+	sightFailedLeft   sight = "Failed, something left"
+	sightFailedClean  sight = "Failed, nothing left"
+	sightUnknown      sight = "Unknown"
+	sightOlder        sight = "an older attempt"
+	sightNewer        sight = "a newer attempt"
+	sightConflict     sight = "Conflict"
+	// sightConflictEarly: foreign, but a creation of ours may still be on its way.
+	sightConflictEarly sight = "Conflict, own absence not proven yet"
+	sightError         sight = "an error"
+)
+
+// step is what a pass does about it.
+type step string
+
+const (
+	// stepCreateNext: plan, write ID and attempt + 1, create.
+	stepCreateNext step = "write the next attempt, create"
+	// stepResume: write a new requestedAt, create the same attempt; once per answer that got lost.
+	stepResume step = "write a new requestedAt, create the same attempt, once"
+	// stepPoll: look again.
+	stepPoll step = "poll"
+	// stepSettle: take address and condition over; nothing to do.
+	stepSettle step = "take the address over"
+	// stepDelete: delete what was seen, by its identity.
+	stepDelete step = "delete by identity"
+	// stepHold: touch nothing, say why, look again slowly.
+	stepHold step = "hold, say why"
+	// stepRetryLater: wait out the failure, then stepCreateNext.
+	stepRetryLater step = "wait as the error's class asks, then write the next attempt"
+	// stepRestored: read live; take the found attempt over if the record is still older, else drop the pass.
+	stepRestored step = "live read; take the found attempt over if the record is still older"
+	// stepRelease: remove the finalizer if a live list shows no other instance of the UID.
+	stepRelease step = "release once a live list shows no instance of the UID"
+)
+
+// row is one line of the state table.
+type row struct {
+	seen     sight
+	living   step
+	deleting step
+}
+
+// rows returns the state table: what is done about each sight while the Proxy lives and while it is being deleted. The
+// design's explicit-state model was checked over exactly these rows; change them only with it.
+func rows() []row {
+	return []row{
+		{sightNoAttempt, stepCreateNext, stepRelease},
+		{sightNotFound, stepCreateNext, stepRelease},
+		{sightNothingYet, stepResume, stepPoll},
+		{sightProvisioning, stepPoll, stepDelete},
+		{sightRunning, stepSettle, stepDelete},
+		{sightStopped, stepDelete, stepDelete},
+		{sightDeleting, stepPoll, stepPoll},
+		{sightFailedLeft, stepDelete, stepDelete},
+		{sightFailedClean, stepRetryLater, stepRelease},
+		{sightUnknown, stepHold, stepDelete},
+		{sightOlder, stepDelete, stepDelete},
+		{sightNewer, stepRestored, stepDelete},
+		{sightConflict, stepHold, stepRelease},
+		{sightConflictEarly, stepHold, stepPoll},
+		{sightError, stepHold, stepHold},
+	}
+}
+
+// decide returns the table's answer.
+func decide(seen sight, deleting bool) step {
+	for _, r := range rows() {
+		if r.seen == seen {
+			if deleting {
+				return r.deleting
+			}
+			return r.living
+		}
+	}
+	return stepHold
+}
+
+// look turns the answer of a Get into a sight.
+func look(ref provider.Ref, inst *provider.Instance, err error) sight {
+	if err != nil {
+		switch provider.Class(err) {
+		case provider.ErrNotFound:
+			return sightNotFound
+		case provider.ErrConflict:
+			if provider.Reason(err) == provider.ReasonAbsenceUnproven {
+				return sightConflictEarly
+			}
+			return sightConflict
+		}
+		return sightError
+	}
+	// Only what is visible can be of another attempt.
+	if inst.Identity != "" && inst.Marks.Attempt != ref.Attempt {
+		if inst.Marks.Attempt < ref.Attempt {
+			return sightOlder
+		}
+		return sightNewer
+	}
+	switch inst.State {
+	case provider.StateProvisioning:
+		if inst.Identity == "" && inst.Marks == (provider.Marks{}) {
+			return sightNothingYet
+		}
+		return sightProvisioning
+	case provider.StateRunning:
+		return sightRunning
+	case provider.StateStopped, provider.StateTerminated:
+		return sightStopped
+	case provider.StateDeleting:
+		return sightDeleting
+	case provider.StateFailed:
+		if inst.Left {
+			return sightFailedLeft
+		}
+		return sightFailedClean
+	}
+	return sightUnknown
+}

@@ -1,0 +1,100 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+)
+
+const (
+	// writeTimeout bounds a write to the API server. It runs on a context of its own: losing the leadership or the
+	// process's end must not lose what a backend just answered.
+	writeTimeout = 10 * time.Second
+	// messageInterval is how often at most a status is written of which only messages changed: a backend that words
+	// its progress anew on every poll must not become a stream of writes.
+	messageInterval = time.Minute
+)
+
+// write puts the staged status on record if it differs. Every write is resourceVersion-checked; a conflict comes back
+// as such and drops the pass. Events follow a successful write.
+func (ps *pass) write(ctx context.Context) error {
+	ps.summarize()
+	if equality.Semantic.DeepEqual(ps.base.Status, ps.p.Status) {
+		return nil
+	}
+	if wait := messageInterval - ps.r.Clock.Since(ps.r.memory.lastWrite(ps.key)); wait > 0 && ps.onlyMessagesDiffer() {
+		ps.p.Status = *ps.base.Status.DeepCopy()
+		ps.later = wait
+		return nil
+	}
+	return ps.patchStatus(ctx)
+}
+
+// writeToAct is write for a pass that is going to act. It proves that the pass saw the newest object: by its write or,
+// where nothing changed, by a live read that shows the same resourceVersion.
+func (ps *pass) writeToAct(ctx context.Context) error {
+	ps.summarize()
+	if !equality.Semantic.DeepEqual(ps.base.Status, ps.p.Status) {
+		return ps.patchStatus(ctx)
+	}
+	live := &v1alpha1.Proxy{}
+	if err := ps.r.Live.Get(ctx, ps.key, live); err != nil {
+		return err
+	}
+	if live.UID != ps.p.UID || live.ResourceVersion != ps.p.ResourceVersion {
+		return conflict(ps.key.Name, "the object changed since this pass read it")
+	}
+	return nil
+}
+
+func (ps *pass) patchStatus(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	before := ps.base
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := ps.r.Client.Status().Patch(ctx, ps.p, patch); err != nil {
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	ps.r.memory.wrote(ps.key, ps.r.Clock.Now())
+	ps.base = ps.p.DeepCopy()
+	ps.announce(before, ps.p)
+	return nil
+}
+
+// patchMeta writes finalizers, resourceVersion-checked.
+func (ps *pass) patchMeta(ctx context.Context, change func(*v1alpha1.Proxy)) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	// Only metadata goes into this patch, and the answer must not wipe what the pass has staged in the status.
+	target := ps.base.DeepCopy()
+	change(target)
+	patch := client.MergeFromWithOptions(ps.base, client.MergeFromWithOptimisticLock{})
+	if err := ps.r.Client.Patch(ctx, target, patch); err != nil {
+		return fmt.Errorf("writing the finalizer: %w", err)
+	}
+	staged := ps.p.Status
+	ps.base, ps.p = target.DeepCopy(), target
+	ps.p.Status = staged
+	return nil
+}
+
+func (ps *pass) onlyMessagesDiffer() bool {
+	a, b := ps.base.Status.DeepCopy(), ps.p.Status.DeepCopy()
+	for _, s := range []*v1alpha1.ProxyStatus{a, b} {
+		for i := range s.Conditions {
+			s.Conditions[i].Message = ""
+		}
+	}
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+func conflict(name, why string) error {
+	return apierrors.NewConflict(schema.GroupResource{Group: v1alpha1.Group, Resource: "proxies"}, name, fmt.Errorf("%s", why))
+}

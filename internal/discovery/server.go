@@ -1,0 +1,114 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/net/netutil"
+)
+
+// Server serves the API. It is a manager Runnable that runs on every replica.
+type Server struct {
+	o       Options
+	auth    authenticator
+	handler http.Handler
+
+	started atomic.Bool
+	// bound is closed when addr or bindErr is set.
+	bound   chan struct{}
+	addr    net.Addr
+	bindErr error
+}
+
+// New returns a server that does not listen yet. It errors when an option is missing or out of bounds, and when
+// authentication is required without a token.
+func New(o Options) (*Server, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	s := &Server{o: o, auth: newAuthenticator(o.Token), bound: make(chan struct{})}
+	s.handler = s.recovered(s.logged(s.bounded(s.authenticated(s.routes()))))
+	return s, nil
+}
+
+// Handler returns the whole API with its middleware, without listener and time limits.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// NeedLeaderElection lets standbys serve too: they answer not_leader, so that a client never hangs on one.
+func (s *Server) NeedLeaderElection() bool { return false }
+
+// Addr returns the address that the server listens on. It blocks until there is one, Start failed, or ctx ended.
+func (s *Server) Addr(ctx context.Context) (net.Addr, error) {
+	select {
+	case <-s.bound:
+		return s.addr, s.bindErr
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Start listens and serves until ctx ends, then takes no more connections, lets requests in flight finish for up to
+// Options.ShutdownTimeout and returns nil. It errors when it cannot listen, when serving fails, when requests had to be
+// cut off, and when called twice.
+func (s *Server) Start(ctx context.Context) error {
+	if s.started.Swap(true) {
+		return errors.New("discovery: started twice")
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.o.BindAddress)
+	if err != nil {
+		s.bindErr = fmt.Errorf("discovery: listening on %s: %w", s.o.BindAddress, err)
+		close(s.bound)
+		return s.bindErr
+	}
+	s.addr = listener.Addr()
+	close(s.bound)
+	if !s.auth.required() {
+		s.o.Log.Info("WARNING: the discovery API is open: no token is set, so everybody who reaches it can lease proxies. "+
+			"Proxy credentials are not given out. Set DISCOVERY_TOKEN to change both.", "address", s.addr.String())
+	}
+	server := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: s.o.ReadHeaderTimeout,
+		ReadTimeout:       s.o.ReadTimeout,
+		WriteTimeout:      s.o.WriteTimeout,
+		IdleTimeout:       s.o.IdleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          log.New(logWriter{s.o.Log}, "", 0),
+		// "OPTIONS *" goes through authentication like everything else.
+		DisableGeneralOptionsHandler: true,
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(netutil.LimitListener(listener, s.o.MaxConnections)) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("discovery: serving: %w", err)
+	case <-ctx.Done():
+	}
+	return s.drain(ctx, server, served)
+}
+
+func (s *Server) drain(ctx context.Context, server *http.Server, served <-chan error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.ShutdownTimeout)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("discovery: requests cut off: %w", err), server.Close())
+	}
+	<-served
+	return err
+}
+
+// logWriter takes what net/http says about single connections.
+type logWriter struct{ log logr.Logger }
+
+func (w logWriter) Write(line []byte) (int, error) {
+	w.log.V(1).Info("HTTP server", "message", strings.TrimSpace(string(line)))
+	return len(line), nil
+}

@@ -1,0 +1,91 @@
+package lease
+
+import (
+	"time"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
+)
+
+// Report records what principal saw under lease id, which may have ended up to the cooldown window ago. The target
+// falls back from the report to the lease; with neither the proxy rests for every target, and so it does when it
+// already cools for MaxTargets. A cooldown only ever becomes longer. A report on an instance that is no longer part of
+// the fleet is taken and changes nothing.
+//
+// Errors: ErrUnknownLease, ErrResult, ErrMayNotGrant.
+func (l *Ledger) Report(id, principal string, result Result, target string) error {
+	if !result.Valid() {
+		return ErrResult
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.begin()
+	if !l.o.MayGrant() {
+		return ErrMayNotGrant
+	}
+	r := l.leases[id]
+	if r == nil || r.principal != principal {
+		return ErrUnknownLease
+	}
+	if result == ResultOK || l.accounts[r.account.key] != r.account {
+		return nil
+	}
+	if target == "" {
+		target = r.target
+	}
+	l.cool(r.account, target, now.Add(l.o.CooldownWindow))
+	return nil
+}
+
+// ClearCooldowns ends the rest of key for target; with an empty target it ends every rest of key. A rest for every
+// target is not ended by naming one. The only error is ErrMayNotGrant.
+func (l *Ledger) ClearCooldowns(key fleet.LeaseKey, target string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begin()
+	if !l.o.MayGrant() {
+		return ErrMayNotGrant
+	}
+	a := l.accounts[key]
+	if a == nil {
+		return nil
+	}
+	if target != "" {
+		if c := a.cooling[target]; c != nil {
+			l.cooling.remove(c)
+			delete(a.cooling, target)
+		}
+		return nil
+	}
+	l.clearCooling(a)
+	return nil
+}
+
+// cool lets a rest for target until then; for every target when target is empty or there is no room to remember it.
+func (l *Ledger) cool(a *account, target string, until time.Time) {
+	if c := a.cooling[target]; c != nil {
+		if until.After(c.until) {
+			c.until = until
+			l.cooling.moved(c)
+		}
+		return
+	}
+	if target == "" || len(a.cooling) >= MaxTargets || l.cooling.Len() >= l.o.MaxCooldowns {
+		if until.After(a.restsUntil) {
+			a.restsUntil = until
+		}
+		return
+	}
+	if a.cooling == nil {
+		a.cooling = map[string]*cooldown{}
+	}
+	c := &cooldown{account: a, target: target, until: until}
+	a.cooling[target] = c
+	l.cooling.push(c)
+}
+
+func (l *Ledger) clearCooling(a *account) {
+	for _, c := range a.cooling {
+		l.cooling.remove(c)
+	}
+	a.cooling, a.restsUntil = nil, time.Time{}
+}

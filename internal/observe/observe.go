@@ -1,0 +1,155 @@
+// Package observe watches instances in the steady state: one list per provider and interval, however large the fleet. It
+// wakes only the Proxies whose instance is not what their status says.
+package observe
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/registry"
+)
+
+// Providers lists the configured provider entries.
+type Providers interface {
+	All() []registry.Handle
+}
+
+// Options are what an Observer needs; all are required.
+type Options struct {
+	Providers Providers
+	Store     *fleet.Store
+	Clock     clock.WithTicker
+	// Interval between two lists of one provider.
+	Interval time.Duration
+	// CallTimeout bounds one list.
+	CallTimeout time.Duration
+	// Wake asks for a pass over a Proxy. It must not block.
+	Wake func(types.NamespacedName)
+}
+
+// Observer lists providers and remembers what it saw.
+type Observer struct {
+	o Options
+
+	mu   sync.RWMutex
+	seen map[string]answer // by provider name
+}
+
+// answer is one list of one provider.
+type answer struct {
+	at    time.Time
+	byUID map[string]provider.Instance
+}
+
+// New returns an observer.
+func New(o Options) *Observer { return &Observer{o: o, seen: map[string]answer{}} }
+
+// NeedLeaderElection lets only the leader ask the backends.
+func (o *Observer) NeedLeaderElection() bool { return true }
+
+// Start lists every provider at once and then at every interval, each on its own, so that a slow one delays no other.
+// It blocks until ctx ends and every list has returned.
+func (o *Observer) Start(ctx context.Context) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	busy := map[string]chan struct{}{}
+	tick := o.o.Clock.NewTicker(o.o.Interval)
+	defer tick.Stop()
+	for {
+		for _, h := range o.o.Providers.All() {
+			free := busy[h.Name]
+			if free == nil {
+				free = make(chan struct{}, 1)
+				busy[h.Name] = free
+			}
+			select {
+			case free <- struct{}{}:
+			default:
+				continue // the last list has not come back yet
+			}
+			all.Go(func() {
+				defer func() { <-free }()
+				o.look(ctx, h)
+			})
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C():
+		}
+	}
+}
+
+// look lists one provider and wakes whom it concerns.
+func (o *Observer) look(ctx context.Context, h registry.Handle) {
+	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout)
+	defer cancel()
+	at := o.o.Clock.Now() // before the call: what the list shows is at least that new
+	listing, err := h.Provider.ListByTag(ctx)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("listing instances failed", "provider", h.Name, "class", provider.ClassName(err), "error", err.Error())
+		return
+	}
+	byUID := make(map[string]provider.Instance, len(listing.Instances))
+	var strays []types.NamespacedName
+	for _, inst := range listing.Instances {
+		if other, dup := byUID[inst.Marks.UID]; dup {
+			// Two instances of one UID: which one is on record is the reconciler's to know.
+			strays = append(strays, types.NamespacedName{Namespace: other.Marks.Namespace, Name: other.Marks.Name})
+			continue
+		}
+		byUID[inst.Marks.UID] = inst
+	}
+	o.mu.Lock()
+	o.seen[h.Name] = answer{at: at, byUID: byUID}
+	o.mu.Unlock()
+	for _, key := range strays {
+		o.o.Wake(key)
+	}
+	for _, p := range o.o.Store.Select("", nil) {
+		if p.Provider != h.Name || p.Attempt == 0 {
+			continue
+		}
+		inst, ok := byUID[p.UID]
+		if !ok && len(listing.Unread) > 0 {
+			continue // it may be where nothing could be read
+		}
+		if !ok || differs(p, inst) {
+			o.o.Wake(p.Key)
+		}
+	}
+}
+
+// differs reports whether the instance is not what the snapshot was made from. One that is still on its way is polled by
+// the reconciler anyway.
+func differs(p *fleet.Proxy, inst provider.Instance) bool {
+	if !p.Provisioned {
+		return false
+	}
+	return inst.State != provider.StateRunning || inst.Marks.Attempt != p.Attempt ||
+		inst.IP != p.Endpoint.Host || inst.Port != p.Endpoint.Port || inst.ExitAddress != p.ExitAddress
+}
+
+// Seen returns what the last list of the provider showed of uid's instance. ok is false when that list is older than
+// two intervals, did not show it, or never came. It does not block.
+func (o *Observer) Seen(providerName, uid string) (inst provider.Instance, ok bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	a, ok := o.seen[providerName]
+	if !ok || o.o.Clock.Since(a.at) > 2*o.o.Interval {
+		return provider.Instance{}, false
+	}
+	inst, ok = a.byUID[uid]
+	return inst, ok
+}
+
+// String names the observer in logs.
+func (o *Observer) String() string { return fmt.Sprintf("observer every %s", o.o.Interval) }
