@@ -14,13 +14,15 @@ import (
 func (ps *pass) health() {
 	now := fleet.FromObject(ps.p, ps.creds)
 	subject := now.Subject()
-	if v, ok := ps.r.Health.Verdict(ps.key); ok && v.Subject == subject && now.Endpoint.Host != "" {
+	v, ok := ps.r.Health.Verdict(ps.key)
+	if ok && v.Subject == subject && now.Endpoint.Host != "" {
 		ps.verdict(v)
 		return
 	}
 	last := meta.FindStatusCondition(ps.p.Status.Conditions, v1alpha1.ConditionHealthy)
 	before := fleet.FromObject(ps.base, ps.creds)
-	if last == nil || now.Endpoint.Host == "" || before.Subject() != subject {
+	unprobed := ok && v.Subject == (fleet.Subject{}) // the engine knows the Proxy and has nothing to say of it
+	if last == nil || now.Endpoint.Host == "" || before.Subject() != subject || unprobed {
 		ps.verdict(fleet.Verdict{Reason: v1alpha1.ReasonNotProbed, Message: "no probe of this instance has ended yet"})
 	}
 	// Otherwise the engine has not got to it yet, after a restart: what is on record stands until it has.

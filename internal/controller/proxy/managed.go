@@ -85,7 +85,9 @@ func (ps *pass) wait(ctx context.Context) (ctrl.Result, error) {
 	if ps.seen == sightDeleting {
 		reason = v1alpha1.ReasonReplacing
 	}
-	ps.provisioned(metav1.ConditionFalse, reason, ps.describe(string(ps.seen)))
+	if ps.seen != sightNothingYet || ps.fresh() {
+		ps.provisioned(metav1.ConditionFalse, reason, ps.describe(string(ps.seen)))
+	} // else the failure on record says more than that there is nothing to be seen
 	ps.health()
 	if err := ps.write(ctx); err != nil {
 		return ctrl.Result{}, err

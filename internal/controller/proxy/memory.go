@@ -23,8 +23,8 @@ type entry struct {
 	lastSeen sight
 	// failures counts errors in a row that leave no latch (observing, deleting).
 	failures int
-	// written is when this process last wrote the status.
-	written time.Time
+	// written is when this process last wrote the status, messageWritten when it last wrote messages alone.
+	written, messageWritten time.Time
 	// reserved is the provider entry in which this Proxy takes a place.
 	reserved string
 }
@@ -82,14 +82,15 @@ func (m *memory) succeeded(key types.NamespacedName) {
 	m.with(key, func(e *entry) { e.failures = 0 })
 }
 
-// lastWrite returns when this process last wrote the status, the zero time for never.
-func (m *memory) lastWrite(key types.NamespacedName) (t time.Time) {
-	m.with(key, func(e *entry) { t = e.written })
+// lastWrite returns when this process last wrote the status, or messages alone; the zero time for never.
+func (m *memory) lastWrite(key types.NamespacedName, messages bool) (t time.Time) {
+	m.with(key, func(e *entry) {
+		t = e.written
+		if messages {
+			t = e.messageWritten
+		}
+	})
 	return t
-}
-
-func (m *memory) wrote(key types.NamespacedName, at time.Time) {
-	m.with(key, func(e *entry) { e.written = at })
 }
 
 // reserve takes a place in a provider entry with room for limit Proxies, of which recorded (keys) are on record. It

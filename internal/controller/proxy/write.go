@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,7 +19,8 @@ const (
 	// process's end must not lose what a backend just answered.
 	writeTimeout = 10 * time.Second
 	// messageInterval is how often at most a status is written of which only messages changed: a backend that words
-	// its progress anew on every poll must not become a stream of writes.
+	// its progress anew on every poll must not become a stream of writes. Once an instance is settled, the first such
+	// change is written at once.
 	messageInterval = time.Minute
 )
 
@@ -29,11 +31,16 @@ func (ps *pass) write(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(ps.base.Status, ps.p.Status) {
 		return nil
 	}
-	if wait := messageInterval - ps.r.Clock.Since(ps.r.memory.lastWrite(ps.key)); wait > 0 && ps.onlyMessagesDiffer() {
+	if !ps.onlyMessagesDiffer() {
+		return ps.patchStatus(ctx)
+	}
+	settled := meta.IsStatusConditionTrue(ps.base.Status.Conditions, v1alpha1.ConditionProvisioned)
+	if wait := messageInterval - ps.r.Clock.Since(ps.r.memory.lastWrite(ps.key, settled)); wait > 0 {
 		ps.p.Status = *ps.base.Status.DeepCopy()
 		ps.later = wait
 		return nil
 	}
+	ps.r.memory.with(ps.key, func(e *entry) { e.messageWritten = ps.r.Clock.Now() })
 	return ps.patchStatus(ctx)
 }
 
@@ -62,7 +69,7 @@ func (ps *pass) patchStatus(ctx context.Context) error {
 	if err := ps.r.Client.Status().Patch(ctx, ps.p, patch); err != nil {
 		return fmt.Errorf("writing the status: %w", err)
 	}
-	ps.r.memory.wrote(ps.key, ps.r.Clock.Now())
+	ps.r.memory.with(ps.key, func(e *entry) { e.written = ps.r.Clock.Now() })
 	ps.base = ps.p.DeepCopy()
 	ps.announce(before, ps.p)
 	return nil
