@@ -51,7 +51,7 @@ func ofLedger(err error) *apiError {
 	case errors.Is(err, lease.ErrDraining):
 		return &apiError{http.StatusConflict, "draining", "the leased proxy is about to be replaced or deleted; the lease stays valid until it expires"}
 	case errors.Is(err, lease.ErrOverloaded):
-		return &apiError{http.StatusServiceUnavailable, "overloaded", "too many leases are live"}
+		return &apiError{http.StatusServiceUnavailable, "overloaded", "no lease can be granted at the moment: too many are live"}
 	case errors.Is(err, lease.ErrMayNotGrant):
 		return notLeader()
 	}

@@ -7,6 +7,9 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
 )
 
+// maxPicks bounds how often one acquisition chases a fleet that changes under its hands.
+const maxPicks = 32
+
 // Acquire leases the best proxy that matches the request. Pick, check and record are one critical section: no other
 // grant, release, report or withdrawal falls between them. It does not wait for a proxy to become free.
 //
@@ -25,7 +28,7 @@ func (l *Ledger) Acquire(req Request) (Lease, error) {
 	standing := func(p *fleet.Proxy) standing {
 		return l.accounts[p.LeaseKey()].standing(p.Cap, req.Target, now)
 	}
-	for {
+	for range maxPicks {
 		best, refused := l.picker.pick(req.Query, standing)
 		if best == nil {
 			return Lease{}, refused
@@ -36,6 +39,7 @@ func (l *Ledger) Acquire(req Request) (Lease, error) {
 		}
 		// The fleet changed between the pick and the check; what the next pick sees is newer.
 	}
+	return Lease{}, ErrOverloaded
 }
 
 // tryAcquire grants a lease on exactly that instance of p, or reports that it is not to be had (any more). This is the

@@ -16,7 +16,7 @@ var (
 	ErrProxyGone = errors.New("leased proxy is gone")
 	// ErrDraining: the proxy is being replaced or deleted, its leases end but are not renewed.
 	ErrDraining = errors.New("leased proxy is draining")
-	// ErrOverloaded: as many leases are live as the ledger holds.
+	// ErrOverloaded: as many leases are live as the ledger holds, or the fleet changes faster than it can be picked from.
 	ErrOverloaded = errors.New("too many live leases")
 	// ErrMayNotGrant: this ledger is not, or no longer surely, the one that grants.
 	ErrMayNotGrant = errors.New("this ledger may not grant")

@@ -43,7 +43,7 @@ func (p *Picker) pick(q Query, of func(*fleet.Proxy) standing) (*fleet.Proxy, *N
 	refused := &NoMatchError{}
 	for _, candidate := range p.fleet.Select(q.Namespace, q.Selector) {
 		refused.Considered++
-		if false {
+		if candidate.Withheld() != fleet.WithheldNot {
 			refused.Unhealthy++
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,14 +35,31 @@ func (ps *pass) write(ctx context.Context) error {
 	if !ps.onlyMessagesDiffer() {
 		return ps.patchStatus(ctx)
 	}
-	settled := meta.IsStatusConditionTrue(ps.base.Status.Conditions, v1alpha1.ConditionProvisioned)
-	if wait := messageInterval - ps.r.Clock.Since(ps.r.memory.lastWrite(ps.key, settled)); wait > 0 {
+	if wait := messageInterval - ps.r.Clock.Since(ps.lastWording()); wait > 0 {
 		ps.p.Status = *ps.base.Status.DeepCopy()
 		ps.later = wait
 		return nil
 	}
 	ps.r.memory.with(ps.key, func(e *entry) { e.messageWritten = ps.r.Clock.Now() })
 	return ps.patchStatus(ctx)
+}
+
+// lastWording returns since when the wording of the status counts as told: messages that come from a backend's progress
+// wait for their turn after any write, those about a settled instance after the last of their own kind, and those that
+// tell a user what to mend not at all.
+func (ps *pass) lastWording() time.Time {
+	c := meta.FindStatusCondition(ps.p.Status.Conditions, v1alpha1.ConditionProvisioned)
+	switch {
+	case c == nil:
+		return time.Time{}
+	case c.Status == metav1.ConditionTrue:
+		return ps.r.memory.lastWrite(ps.key, true)
+	}
+	switch c.Reason {
+	case v1alpha1.ReasonProvisioning, v1alpha1.ReasonReplacing, v1alpha1.ReasonDeleting, v1alpha1.ReasonDraining:
+		return ps.r.memory.lastWrite(ps.key, false)
+	}
+	return time.Time{}
 }
 
 // writeToAct is write for a pass that is going to act. It proves that the pass saw the newest object: by its write or,

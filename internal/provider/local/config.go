@@ -15,10 +15,8 @@ import (
 const (
 	// Type is the provider type's name in the configuration.
 	Type = "local"
-	// maxPoolEntries and maxPoolAddresses bound the pool: the first its list, the second the addresses looked through
-	// for a free one.
-	maxPoolEntries   = 4096
-	maxPoolAddresses = 65536
+	// maxNetworks bounds allowClients and allowDestinations each: they become one argument of the process.
+	maxNetworks = 1024
 
 	binaryName = "egress-proxy"
 )
@@ -79,10 +77,29 @@ func decode(block provider.Block) (Config, []slotRange, error) {
 			return c, nil, block.Errorf(fmt.Sprintf("allowClients[%d]", i), "%s admits everybody", p)
 		}
 	}
+	if err := checkNetworks(block, "allowClients", c.AllowClients); err != nil {
+		return c, nil, err
+	}
+	if err := checkNetworks(block, "allowDestinations", c.AllowDestinations); err != nil {
+		return c, nil, err
+	}
 	if c.Binary, err = findBinary(c.Binary); err != nil {
 		return c, nil, block.Errorf("binary", "%v", err)
 	}
 	return c, slots, nil
+}
+
+// checkNetworks refuses at once what would otherwise keep every process from starting.
+func checkNetworks(block provider.Block, key string, networks []netip.Prefix) error {
+	if len(networks) > maxNetworks {
+		return block.Errorf(key, "%d entries, at most %d are allowed", len(networks), maxNetworks)
+	}
+	for i, n := range networks {
+		if err := canonical(n); err != nil {
+			return block.Errorf(fmt.Sprintf("%s[%d]", key, i), "%v", err)
+		}
+	}
+	return nil
 }
 
 func findBinary(configured string) (string, error) {

@@ -16,7 +16,7 @@ import (
 // within 50 ms, and at most after five seconds. A process that does not come up is taken away again, record and all.
 func (p *Provider) Create(ctx context.Context, req provider.CreateRequest, ref provider.Ref) error {
 	const op = "create"
-	if err := p.check(req); err != nil {
+	if err := p.check(op, ref.ID, req); err != nil {
 		return err
 	}
 	if planned := p.id(req.Name); planned != ref.ID {
@@ -29,7 +29,7 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest, ref p
 		return p.fail(op, ref.ID, err)
 	}
 	defer unlock()
-	if err := p.sweepTemporary(); err != nil {
+	if err := p.sweep(); err != nil {
 		return p.fail(op, ref.ID, err)
 	}
 	switch found, err := p.read(req.Name); {
@@ -42,35 +42,50 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest, ref p
 	if err != nil {
 		return p.fail(op, ref.ID, err)
 	}
-	s, ok := free(p.pool, taken, req.Port)
-	if !ok {
-		return provider.Wrap(provider.ErrQuotaExceeded, op, p.name, ref.ID,
-			fmt.Errorf("no free address in the pool for port %d; %d instances hold theirs", req.Port, len(taken)))
+	s, err := free(p.pool, taken, req.Port, usableFor(ctx, req.Port))
+	if err != nil {
+		return p.fail(op, ref.ID, err)
 	}
+	p.step("looked")
 	if err := p.window.CheckSend(p.name, ref); err != nil {
 		return err
 	}
+	// What is sent within the window also takes effect within it, or not at all.
+	ctx, late := context.WithTimeout(ctx, p.window.Deadline(ref).Sub(p.window.Clock.Now()))
+	defer late()
 	r := record{
 		Version: recordVersion, Host: p.host, Name: req.Name, Identity: uuid.NewString(), CreatedAt: p.window.Clock.Now().UTC(),
 		Marks: p.owner.MarksFor(req, ref), Listen: s.listen, Port: req.Port, Exit: s.exit, Authenticated: req.Credentials != nil,
 	}
 	if err := p.bringUp(ctx, r, req.Credentials); err != nil {
-		return p.fail(op, ref.ID, errors.Join(err, p.remove(req.Name)))
+		return p.fail(op, ref.ID, err)
 	}
 	return nil
 }
 
-// bringUp makes the instance of r, the record first. What it made before an error is the caller's to remove.
+// bringUp makes the instance of r, the record first. After an error nothing of it is left, unless the error says so.
 func (p *Provider) bringUp(ctx context.Context, r record, creds *provider.Credentials) error {
 	if err := p.write(r); err != nil {
 		return fmt.Errorf("writing the record: %w", err)
 	}
+	p.step("recorded")
+	var err error
 	if creds != nil {
-		if err := p.writeAuth(r.Name, *creds); err != nil {
-			return fmt.Errorf("writing the credentials: %w", err)
+		if err = p.writeAuth(r.Name, *creds); err != nil {
+			err = fmt.Errorf("writing the credentials: %w", err)
 		}
+		p.step("authorized")
 	}
-	return p.start(ctx, r)
+	if err == nil {
+		err = p.start(ctx, r)
+	}
+	if err == nil {
+		return nil
+	}
+	if left := p.remove(r.Name); left != nil {
+		return fmt.Errorf("%w; taking it away again: %w", err, left)
+	}
+	return err
 }
 
 // sameAttempt judges an instance that stands where one is to be created: it is the one asked for, or it is in the way.
@@ -81,40 +96,6 @@ func (p *Provider) sameAttempt(op string, ref provider.Ref, uid string, found re
 	if found.Marks.Attempt != ref.Attempt {
 		return provider.Wrap(provider.ErrTransient, op, p.name, ref.ID,
 			fmt.Errorf("attempt %d stands there, not %d", found.Marks.Attempt, ref.Attempt)).WithReason(provider.ReasonAttemptMismatch)
-	}
-	return nil
-}
-
-// UpdateCredentials replaces the credentials file; the process reads it again within a second or two. An instance that was
-// created without credentials cannot take any.
-func (p *Provider) UpdateCredentials(ctx context.Context, ref provider.Ref, creds provider.Credentials) error {
-	const op = "updatecredentials"
-	name, err := p.nameOf(op, ref.ID)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := p.bound(ctx)
-	defer cancel()
-	unlock, err := p.lockDir(ctx, unix.LOCK_EX)
-	if err != nil {
-		return p.fail(op, ref.ID, err)
-	}
-	defer unlock()
-	found, err := p.read(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return provider.Wrap(provider.ErrNotFound, op, p.name, ref.ID, nil)
-	}
-	if err != nil {
-		return p.fail(op, ref.ID, err)
-	}
-	if err := p.sameAttempt(op, ref, ref.UID, found); err != nil {
-		return err
-	}
-	if !found.Authenticated {
-		return provider.Wrap(provider.ErrPermanent, op, p.name, ref.ID, errors.New("the instance was created without credentials"))
-	}
-	if err := p.writeAuth(name, creds); err != nil {
-		return p.fail(op, ref.ID, err)
 	}
 	return nil
 }

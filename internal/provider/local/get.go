@@ -59,13 +59,15 @@ func (p *Provider) foreign(ref provider.Ref, passed bool, err error) (*provider.
 
 func (p *Provider) instance(r record) (provider.Instance, error) {
 	inst := provider.Instance{ID: p.id(r.Name), Marks: r.Marks, Identity: r.Identity, CreatedAt: r.CreatedAt}
-	pid, err := p.holder(r.Name)
+	h, err := p.holder(r.Name)
 	switch {
 	case err != nil:
 		return inst, err
-	case pid < 0: // a deletion has taken it
+	case h.deleting:
 		inst.State = provider.StateDeleting
-	case pid == 0:
+	case h.stranger != "":
+		inst.State, inst.Message = provider.StateUnknown, "the record is held by "+h.stranger
+	case h.pid == 0:
 		inst.State, inst.Message = provider.StateStopped, "the process is not running"
 	default:
 		inst.State, inst.IP, inst.Port, inst.ExitAddress = provider.StateRunning, r.Listen.String(), r.Port, r.Exit.String()

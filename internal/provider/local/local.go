@@ -2,15 +2,12 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
 	"regexp"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
@@ -22,19 +19,24 @@ var instanceName = regexp.MustCompile(`^proxy-[a-z2-7]{16}$`)
 
 // Provider runs egress-proxy processes. It is safe for concurrent use, also by several operator processes on one folder.
 type Provider struct {
-	name   string
-	host   string
-	dir    string
+	name string
+	host string
+	dir  string
+	// folder is dir as it was when the provider was made; nothing is read or changed by path.
+	folder *os.Root
 	config Config
 	pool   []slotRange
 	owner  provider.Owner
 	window provider.Window
+	// onStep, set by tests alone, is called between two effects of a call.
+	onStep func(step string)
 }
 
 var (
 	_ provider.Provider          = (*Provider)(nil)
 	_ provider.CredentialUpdater = (*Provider)(nil)
 	_ provider.Targeter          = (*Provider)(nil)
+	_ io.Closer                  = (*Provider)(nil)
 )
 
 // New returns the provider of one configuration entry. It makes the state folder and fails on configuration errors alone.
@@ -43,12 +45,44 @@ func New(_ context.Context, opts provider.Options) (provider.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(c.StateDir, 0o700); err != nil {
+	folder, err := openFolder(c.StateDir)
+	if err != nil {
 		return nil, opts.Block.Errorf("stateDir", "%v", err)
 	}
 	w := opts.Window
 	w.CallTimeout = min(w.CallTimeout, callTimeout)
-	return &Provider{name: opts.Name, host: c.Host, dir: c.StateDir, config: c, pool: pool, owner: opts.Owner, window: w}, nil
+	return &Provider{
+		name: opts.Name, host: c.Host, dir: c.StateDir, folder: folder, config: c, pool: pool, owner: opts.Owner, window: w,
+	}, nil
+}
+
+// openFolder makes the folder if it is missing. Whoever can write to it decides what the operator runs and stops.
+func openFolder(dir string) (*os.Root, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	folder, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	info, err := folder.Stat(".")
+	if err == nil && info.Mode().Perm()&0o002 != 0 {
+		err = fmt.Errorf("mode %04o lets everybody write to it; want 0700", info.Mode().Perm())
+	}
+	if err != nil {
+		_ = folder.Close()
+		return nil, err
+	}
+	return folder, nil
+}
+
+// Close gives up the folder. Processes go on; calls after it fail.
+func (p *Provider) Close() error { return p.folder.Close() }
+
+func (p *Provider) step(name string) {
+	if p.onStep != nil {
+		p.onStep(name)
+	}
 }
 
 // Target returns the host: it fails as a whole.
@@ -59,48 +93,10 @@ func (p *Provider) Plan(ctx context.Context, req provider.CreateRequest) (string
 	if err := ctx.Err(); err != nil {
 		return "", p.fail("plan", "", err)
 	}
-	if err := p.check(req); err != nil {
+	if err := p.check("plan", "", req); err != nil {
 		return "", err
 	}
 	return p.id(req.Name), nil
-}
-
-func (p *Provider) check(req provider.CreateRequest) error {
-	permanent := func(format string, args ...any) *provider.Error {
-		return provider.Wrap(provider.ErrPermanent, "plan", p.name, "", fmt.Errorf(format, args...))
-	}
-	switch place := req.Placement; {
-	case !instanceName.MatchString(req.Name):
-		return permanent("name %q: want the name that belongs to a UID", req.Name)
-	case req.Port < 1 || req.Port > 65535:
-		return permanent("port %d: want 1 to 65535", req.Port)
-	case req.CloudInit != "":
-		return permanent("cloudInit: a local process has none; remove spec.cloudInit")
-	case place.Zone != "" && place.Zone != p.host:
-		return permanent("placement.zone %q: this provider runs on host %q alone", place.Zone, p.host)
-	case place.Region != "" || place.MachineType != "" || place.Image != "":
-		return permanent("placement: a local process has neither region, machineType nor image; remove them")
-	}
-	if req.Credentials == nil && len(p.config.AllowClients) == 0 && p.reachable() {
-		return permanent("spec.auth: the pool listens on addresses that others can reach, and neither credentials nor allowClients restrict who may use the proxy").
-			WithReason(provider.ReasonOpenProxyRefused)
-	}
-	return nil
-}
-
-// reachable reports whether the pool has a listen address other than loopback. One such slot is enough: which one an
-// instance gets depends on what is free.
-func (p *Provider) reachable() bool {
-	for _, r := range p.pool {
-		a := r.single.listen
-		if r.network.IsValid() {
-			a = r.network.Addr()
-		}
-		if !a.IsLoopback() {
-			return true
-		}
-	}
-	return false
 }
 
 func (p *Provider) id(name string) string { return "hosts/" + p.host + "/processes/" + name }
@@ -118,18 +114,4 @@ func (p *Provider) nameOf(op, id string) (string, error) {
 // bound limits a call to the provider's own timeout.
 func (p *Provider) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, p.window.CallTimeout)
-}
-
-// fail classifies an error of the operating system. The table is the only place that does.
-func (p *Provider) fail(op, id string, err error) *provider.Error {
-	class := provider.ErrTransient
-	switch {
-	case errors.Is(err, errForeignFile):
-		class = provider.ErrConflict
-	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
-		class = provider.ErrQuotaExceeded
-	case errors.Is(err, fs.ErrPermission):
-		class = provider.ErrDenied
-	}
-	return provider.Wrap(class, op, p.name, id, err)
 }

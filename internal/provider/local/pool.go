@@ -1,11 +1,19 @@
 package local
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"net"
 	"net/netip"
+)
 
-	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+const (
+	// maxPoolAddresses bounds the addresses looked through for a free one, maxUnusable those among them that are free but
+	// of no use to the host.
+	maxPoolAddresses = 65536
+	maxUnusable      = 1024
 )
 
 // slot is what one instance takes of the pool.
@@ -23,7 +31,7 @@ func (r slotRange) slots() iter.Seq[slot] {
 			yield(r.single)
 			return
 		}
-		for a := r.network.Masked().Addr(); a.IsValid() && r.network.Contains(a); a = a.Next() {
+		for a := r.network.Addr(); a.IsValid() && r.network.Contains(a); a = a.Next() {
 			if r.reserved(a) {
 				continue
 			}
@@ -40,85 +48,86 @@ func (r slotRange) reserved(a netip.Addr) bool {
 	if r.network.Bits() >= a.BitLen()-1 {
 		return false
 	}
-	return a == r.network.Masked().Addr() || (a.Is4() && !r.network.Contains(a.Next()))
+	return a == r.network.Addr() || (a.Is4() && !r.network.Contains(a.Next()))
 }
 
-func parsePool(block provider.Block, entries []PoolEntry) ([]slotRange, error) {
-	if len(entries) == 0 {
-		return nil, block.Errorf("pool", "at least one entry with a listen address is needed")
+// exits returns the exit addresses as a network.
+func (r slotRange) exits() netip.Prefix {
+	if r.network.IsValid() {
+		return r.network
 	}
-	if len(entries) > maxPoolEntries {
-		return nil, block.Errorf("pool", "%d entries, at most %d are allowed", len(entries), maxPoolEntries)
-	}
-	exits := map[netip.Addr]int{}
-	var out []slotRange
-	for i, e := range entries {
-		r, err := parseEntry(e)
-		if err != nil {
-			return nil, block.Errorf(fmt.Sprintf("pool[%d]", i), "%v", err)
-		}
-		if !r.network.IsValid() {
-			if other, dup := exits[r.single.exit]; dup {
-				return nil, block.Errorf(fmt.Sprintf("pool[%d]", i), "exit %s is that of pool[%d] already", r.single.exit, other)
-			}
-			exits[r.single.exit] = i
-		}
-		out = append(out, r)
-	}
-	return out, nil
+	return netip.PrefixFrom(r.single.exit, r.single.exit.BitLen())
 }
 
-func parseEntry(e PoolEntry) (slotRange, error) {
-	if network, err := netip.ParsePrefix(e.Listen); err == nil {
-		if e.Exit != "" {
-			return slotRange{}, fmt.Errorf("exit %q: a network's addresses are their own exits", e.Exit)
-		}
-		return slotRange{network: network.Masked()}, nil
+// loopback reports whether nobody outside of this host can reach the listen addresses.
+func (r slotRange) loopback() bool {
+	if r.network.IsValid() {
+		return r.network.Addr().IsLoopback() // every other address of a loopback network is one too
 	}
-	listen, err := hostAddress("listen", e.Listen)
-	if err != nil {
-		return slotRange{}, err
-	}
-	s := slot{listen: listen, exit: listen}
-	if e.Exit != "" {
-		if s.exit, err = hostAddress("exit", e.Exit); err != nil {
-			return slotRange{}, err
-		}
-	}
-	return slotRange{single: s}, nil
+	return r.single.listen.IsLoopback()
 }
 
-func hostAddress(key, text string) (netip.Addr, error) {
-	a, err := netip.ParseAddr(text)
-	switch {
-	case err != nil || a.Zone() != "":
-		return a, fmt.Errorf("%s %q: want an IP address", key, text)
-	case a.IsUnspecified() || a.IsMulticast():
-		return a, fmt.Errorf("%s %q: want the address of one host", key, text)
-	}
-	return a.Unmap(), nil
-}
-
-// free returns the first slot that none of taken occupies: neither its exit nor its (listen address, port).
-func free(pool []slotRange, taken []record, port int32) (slot, bool) {
+// free returns the first slot that none of taken occupies, neither its exit nor its (listen address, port), and that
+// usable has no objection to: a stranger on one address must not stop the whole pool.
+func free(pool []slotRange, taken []record, port int32, usable func(slot) error) (slot, error) {
 	exits := make(map[netip.Addr]struct{}, len(taken))
 	listeners := make(map[netip.AddrPort]struct{}, len(taken))
 	for _, r := range taken {
 		exits[r.Exit] = struct{}{}
 		listeners[netip.AddrPortFrom(r.Listen, uint16(r.Port))] = struct{}{} //nolint:gosec // ports are checked when read
 	}
-	looked := 0
+	looked, refused := 0, 0
+	var why error
 	for _, r := range pool {
 		for s := range r.slots() {
-			if looked++; looked > maxPoolAddresses {
-				return slot{}, false
+			if looked++; looked > maxPoolAddresses || refused >= maxUnusable {
+				return slot{}, noSlot(port, len(taken), refused, why)
 			}
 			_, exitTaken := exits[s.exit]
 			_, listenerTaken := listeners[netip.AddrPortFrom(s.listen, uint16(port))] //nolint:gosec // Plan has checked it
-			if !exitTaken && !listenerTaken {
-				return s, true
+			if exitTaken || listenerTaken {
+				continue
+			}
+			err := usable(s)
+			if err == nil {
+				return s, nil
+			}
+			if refused++; why == nil {
+				why = err
 			}
 		}
 	}
-	return slot{}, false
+	return slot{}, noSlot(port, len(taken), refused, why)
+}
+
+func noSlot(port int32, taken, refused int, why error) error {
+	if why == nil {
+		return fmt.Errorf("%w for port %d; %d instances hold theirs", errPoolFull, port, taken)
+	}
+	return fmt.Errorf("%w for port %d; of %d free ones the first: %w", errUnusable, port, refused, why)
+}
+
+// usableFor returns a check whether a process could now listen on a slot with the port and leave by its exit. What it
+// opens is closed at once; nothing is accepted.
+func usableFor(ctx context.Context, port int32) func(slot) error {
+	return func(s slot) error {
+		var c net.ListenConfig
+		l, err := c.Listen(ctx, "tcp", netip.AddrPortFrom(s.listen, uint16(port)).String()) //nolint:gosec // Plan has checked it
+		if err != nil {
+			return err
+		}
+		if err := l.Close(); err != nil || s.exit == s.listen {
+			return err
+		}
+		// Any socket shows whether the address is this host's; of the kinds there are, this one talks to nobody.
+		u, err := c.ListenPacket(ctx, "udp", netip.AddrPortFrom(s.exit, 0).String())
+		return errors.Join(err, closeIf(u))
+	}
+}
+
+func closeIf(c net.PacketConn) error {
+	if c == nil {
+		return nil
+	}
+	return c.Close()
 }

@@ -5,21 +5,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
-
-	"github.com/egress-proxies/egress-proxies-operator/internal/provider/local/instancelock"
 )
+
+// maxReport bounds in bytes what a process may say about its start.
+const maxReport = 1024
 
 // start runs the process of r and waits until it listens and holds the record. When it does not come up in time it is
 // killed.
 func (p *Provider) start(ctx context.Context, r record) error {
-	log, err := os.OpenFile(p.path(r.Name, logSuffix), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := p.folder.OpenFile(r.Name+logSuffix, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
@@ -45,9 +48,13 @@ func (p *Provider) start(ctx context.Context, r record) error {
 		_ = cmd.Wait()
 		close(ended)
 	}()
+	p.step("started")
 	if err := waitReady(ctx, ready); err != nil {
 		_ = cmd.Process.Kill()
 		<-ended
+		if errors.Is(err, io.EOF) {
+			err = fmt.Errorf("the process ended before it listened: %s", cmd.ProcessState)
+		}
 		return err
 	}
 	return nil
@@ -57,12 +64,12 @@ func (p *Provider) arguments(r record) []string {
 	args := []string{
 		"--listen=" + net.JoinHostPort(r.Listen.String(), strconv.Itoa(int(r.Port))),
 		"--exit-address=" + r.Exit.String(),
-		"--state-file=" + p.path(r.Name, recordSuffix),
+		stateFlag + filepath.Join(p.dir, r.Name+recordSuffix),
 		"--ready-fd=3", // the first of ExtraFiles
 		"--shutdown-grace=1s",
 	}
 	if r.Authenticated {
-		args = append(args, "--auth-file="+p.path(r.Name, authSuffix))
+		args = append(args, "--auth-file="+filepath.Join(p.dir, r.Name+authSuffix))
 	}
 	if len(p.config.AllowClients) > 0 {
 		args = append(args, "--allow-clients="+join(p.config.AllowClients))
@@ -73,38 +80,21 @@ func (p *Provider) arguments(r record) []string {
 	return args
 }
 
-// waitReady reads the one line in which the process says how its start went.
+// waitReady reads the one line in which the process says how its start went. It is io.EOF when the process says nothing.
 func waitReady(ctx context.Context, ready *os.File) error {
 	stop := context.AfterFunc(ctx, func() { _ = ready.Close() })
 	defer stop()
-	line, err := bufio.NewReaderSize(ready, 4096).ReadString('\n')
+	line, err := bufio.NewReader(io.LimitReader(ready, maxReport)).ReadString('\n')
 	line = strings.TrimSpace(line)
 	switch {
 	case line == "ready":
 		return nil
 	case line != "":
-		return errors.New(strings.TrimPrefix(line, "error: "))
+		return errors.New(strings.ToValidUTF8(strings.TrimPrefix(line, "error: "), "?"))
 	case ctx.Err() != nil:
 		return fmt.Errorf("the process did not listen in time: %w", ctx.Err())
 	}
-	return fmt.Errorf("the process ended before it listened: %w", err)
-}
-
-// holder returns the process that is the instance of name; pid is 0 when none runs.
-func (p *Provider) holder(name string) (pid int, err error) {
-	f, err := os.OpenFile(p.path(name, recordSuffix), os.O_RDWR, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close() //nolint:errcheck // only asked
-	pid, held, err := instancelock.Holder(f)
-	if err != nil || !held {
-		return 0, err
-	}
-	if pid == 0 {
-		return 0, errors.New("the record is held by a process outside this process's view")
-	}
-	return pid, nil
+	return err
 }
 
 func join(networks []netip.Prefix) string {

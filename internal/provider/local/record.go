@@ -7,9 +7,10 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
@@ -22,7 +23,8 @@ const (
 	recordSuffix, authSuffix, logSuffix, tmpSuffix = ".json", ".auth", ".log", ".tmp"
 )
 
-// record is the contents of an instance's state file. It holds no secret.
+// record is the contents of an instance's state file. It holds no secret and never changes: its file is what the process
+// locks.
 type record struct {
 	Version int    `json:"version"`
 	Host    string `json:"host"`
@@ -38,90 +40,96 @@ type record struct {
 	Authenticated bool `json:"authenticated"`
 }
 
-// errForeignFile marks a file under an instance's name that is not a record of this host.
-var errForeignFile = errors.New("the file is not a record of this provider")
+// valid reports whether r is a record of the instance name on host.
+func (r record) valid(host, name string) bool {
+	return r.Version == recordVersion && r.Host == host && r.Name == name && r.Identity != "" &&
+		r.Port >= 1 && r.Port <= 65535 && r.Listen.IsValid() && r.Exit.IsValid()
+}
 
-func (p *Provider) path(name, suffix string) string { return filepath.Join(p.dir, name+suffix) }
+// openRecord opens the record of name for reading. An absent one matches fs.ErrNotExist, what is not a file errForeignFile.
+func (p *Provider) openRecord(name string) (*os.File, error) {
+	file := name + recordSuffix
+	if info, err := p.folder.Lstat(file); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w", file, errForeignFile)
+	}
+	// Not blocking, in case a named pipe came in between.
+	return p.folder.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
+}
 
-// read returns the record of name. An absent one matches fs.ErrNotExist, provided that the folder itself is there.
+// read returns the record of name.
 func (p *Provider) read(name string) (record, error) {
-	f, err := os.Open(p.path(name, recordSuffix))
+	f, err := p.openRecord(name)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return record{}, p.absent(err)
-		}
 		return record{}, err
 	}
 	defer f.Close() //nolint:errcheck // only read
-	data := make([]byte, maxRecord+1)
-	n, err := readFull(f, data)
+	data, err := readBounded(f, maxRecord)
 	if err != nil {
 		return record{}, err
 	}
 	var r record
-	if n > maxRecord || json.Unmarshal(data[:n], &r) != nil {
-		return record{}, fmt.Errorf("%s: %w", filepath.Base(f.Name()), errForeignFile)
-	}
-	if r.Version != recordVersion || r.Host != p.host || r.Name != name || r.Identity == "" || r.Port < 1 || r.Port > 65535 {
-		return record{}, fmt.Errorf("%s: %w", filepath.Base(f.Name()), errForeignFile)
+	if len(data) > maxRecord || json.Unmarshal(data, &r) != nil || !r.valid(p.host, name) {
+		return record{}, fmt.Errorf("%s: %w", name+recordSuffix, errForeignFile)
 	}
 	return r, nil
 }
 
-// absent tells a missing record from a missing folder: only the first is a proof.
-func (p *Provider) absent(err error) error {
-	if _, dirErr := os.Stat(p.dir); dirErr != nil {
-		return fmt.Errorf("the state folder cannot be read: %w", errScope{dirErr})
-	}
-	return err
-}
-
-// errScope hides fs.ErrNotExist: what is missing is the scope, not the instance.
-type errScope struct{ err error }
-
-func (e errScope) Error() string { return e.err.Error() }
-
+// write puts the record in place, as a whole or not at all. After an error nothing of it is left.
 func (p *Provider) write(r record) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	tmp := p.path(r.Name, recordSuffix+tmpSuffix)
-	if err := writeFile(tmp, append(data, '\n')); err != nil {
+	tmp, err := p.writeTemp(r.Name+recordSuffix, append(data, '\n'))
+	if err != nil {
 		return err
 	}
 	// A link fails where something stands already; a rename would silently replace it.
-	err = os.Link(tmp, p.path(r.Name, recordSuffix))
-	return errors.Join(err, os.Remove(tmp), syncDir(p.dir))
+	if err := p.folder.Link(tmp, r.Name+recordSuffix); err != nil {
+		_ = p.folder.Remove(tmp)
+		return err
+	}
+	if err := errors.Join(p.folder.Remove(tmp), p.sync()); err != nil {
+		_ = p.remove(r.Name)
+		return err
+	}
+	return nil
 }
 
 func (p *Provider) writeAuth(name string, creds provider.Credentials) error {
-	tmp := p.path(name, authSuffix+tmpSuffix)
-	if err := writeFile(tmp, []byte(creds.Username+":"+creds.Password+"\n")); err != nil {
+	tmp, err := p.writeTemp(name+authSuffix, []byte(creds.Username+":"+creds.Password+"\n"))
+	if err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(tmp, p.path(name, authSuffix)), syncDir(p.dir))
+	if err := p.folder.Rename(tmp, name+authSuffix); err != nil {
+		_ = p.folder.Remove(tmp)
+		return err
+	}
+	return p.sync()
 }
 
 // remove takes away everything of the instance, the record last: as long as anything is left, the instance exists.
 func (p *Provider) remove(name string) error {
 	for _, suffix := range []string{authSuffix, logSuffix, recordSuffix} {
-		if err := os.Remove(p.path(name, suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.step("remove" + suffix)
+		if err := p.removeFile(name + suffix); err != nil {
 			return err
 		}
 	}
-	return syncDir(p.dir)
+	return p.sync()
 }
 
 // all returns every readable record of this host, foreign installations' included: they take slots too.
 func (p *Provider) all() ([]record, error) {
-	entries, err := os.ReadDir(p.dir)
+	names, err := p.entries()
 	if err != nil {
 		return nil, err
 	}
 	var out []record
-	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), recordSuffix)
+	for _, file := range names {
+		name, ok := strings.CutSuffix(file, recordSuffix)
 		if !ok || !instanceName.MatchString(name) {
 			continue
 		}
@@ -134,18 +142,4 @@ func (p *Provider) all() ([]record, error) {
 		}
 	}
 	return out, nil
-}
-
-// sweepTemporary removes what a crashed writer left. The folder's lock is held exclusively.
-func (p *Provider) sweepTemporary() error {
-	left, err := filepath.Glob(filepath.Join(p.dir, "proxy-*"+tmpSuffix))
-	if err != nil {
-		return err
-	}
-	for _, path := range left {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
 }
