@@ -26,7 +26,7 @@ func openReady(fd int) (*readyPipe, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, fmt.Errorf("--ready-fd %d: %w", fd, err)
 	}
-	if kind := uint32(st.Mode) & unix.S_IFMT; kind != unix.S_IFIFO && kind != unix.S_IFSOCK {
+	if kind := st.Mode & unix.S_IFMT; kind != unix.S_IFIFO && kind != unix.S_IFSOCK {
 		return nil, fmt.Errorf("--ready-fd %d: not a pipe or socket", fd)
 	}
 	unix.CloseOnExec(fd)

@@ -116,7 +116,7 @@ func (d *demo) startOperator(ctx context.Context) error {
 	}
 	defer log.Close() //nolint:errcheck // the operator writes, not we
 	self := func(name string) string { return filepath.Join(binDir(), name) }
-	d.operator = exec.CommandContext(context.WithoutCancel(ctx), self("operator"), //nolint:gosec // the project's own binary
+	d.operator = exec.CommandContext(context.WithoutCancel(ctx), self("operator"),
 		"--providers-config", config,
 		"--discovery-bind-address", fmt.Sprintf("127.0.0.1:%d", d.ports.api),
 		"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", d.ports.metrics),
@@ -147,7 +147,7 @@ func (d *demo) stateDir() string { return filepath.Join(d.dir, "proxies") }
 
 func (d *demo) startExternal(ctx context.Context) error {
 	listen := net.JoinHostPort(externalAddress, strconv.Itoa(d.ports.proxy))
-	d.external = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(binDir(), "egress-proxy"), //nolint:gosec // the project's own binary
+	d.external = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(binDir(), "egress-proxy"),
 		"--listen", listen, "--exit-address", externalAddress, "--allow-destinations", "127.0.0.0/8")
 	if err := d.external.Start(); err != nil {
 		return err

@@ -27,7 +27,7 @@ func (d *demo) objects() []*v1alpha1.Proxy {
 		return &v1alpha1.Proxy{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 			Spec: v1alpha1.ProxySpec{
-				Mode: v1alpha1.ModeManaged, Provider: "laptop", Port: ptr.To(int32(d.ports.proxy)), //nolint:gosec // a port
+				Mode: v1alpha1.ModeManaged, Provider: "laptop", Port: ptr.To(int32(d.ports.proxy)),
 				Attributes:          map[string]v1alpha1.AttributeValue{"country": v1alpha1.AttributeValue(country), "kind": "managed"},
 				MaxConcurrentLeases: ptr.To[int32](2), HealthCheck: healthCheck,
 			},
@@ -37,7 +37,7 @@ func (d *demo) objects() []*v1alpha1.Proxy {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bought"},
 		Spec: v1alpha1.ProxySpec{
 			Mode:       v1alpha1.ModeExternal,
-			Endpoint:   &v1alpha1.Endpoint{Host: externalAddress, Port: int32(d.ports.proxy)}, //nolint:gosec // a port
+			Endpoint:   &v1alpha1.Endpoint{Host: externalAddress, Port: int32(d.ports.proxy)},
 			Attributes: map[string]v1alpha1.AttributeValue{"country": "us", "kind": "external"}, HealthCheck: healthCheck,
 		},
 	}

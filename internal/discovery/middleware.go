@@ -22,7 +22,7 @@ func (s *Server) recovered(next handler) http.Handler {
 			if v == nil {
 				return
 			}
-			if v == http.ErrAbortHandler { //nolint:errorlint // the value itself is the signal
+			if v == http.ErrAbortHandler { // the value itself is the signal
 				panic(v)
 			}
 			s.o.Log.Error(nil, "panic in an HTTP handler", "route", x.route, "panic", panicText(v), "stack", string(debug.Stack()))

@@ -101,7 +101,7 @@ func (s *Server) drain(ctx context.Context, server *http.Server, served <-chan e
 	if err != nil {
 		err = errors.Join(fmt.Errorf("discovery: requests cut off: %w", err), server.Close())
 	}
-	<-served
+	<-served //nolint:errcheck // it only says that the server was shut down
 	return err
 }
 

@@ -69,6 +69,8 @@ func reported(p *v1alpha1.Proxy, subject Subject) Verdict {
 		v.Health = Healthy
 	case metav1.ConditionFalse:
 		v.Health = Unhealthy
+	case metav1.ConditionUnknown:
+		v.Health = HealthUnknown
 	}
 	v.Reason, v.Message = c.Reason, c.Message
 	if p.Status.LatencyMillis != nil {

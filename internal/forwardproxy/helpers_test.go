@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/base64"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -131,8 +132,8 @@ func (p *peer) expectClosed() {
 }
 
 func isTimeout(err error) bool {
-	nerr, ok := err.(net.Error)
-	return ok && nerr.Timeout()
+	var nerr net.Error
+	return errors.As(err, &nerr) && nerr.Timeout()
 }
 
 func accept(t testing.TB, l net.Listener) *peer {

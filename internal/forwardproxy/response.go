@@ -101,7 +101,7 @@ func (x *exchange) relay(resp *http.Response) {
 }
 
 func (x *exchange) copyBody(body io.Reader) error {
-	buf := x.server.buffers.Get().(*[]byte)
+	buf := x.server.buffer()
 	defer x.server.buffers.Put(buf)
 	for {
 		n, readErr := body.Read(*buf)

@@ -29,7 +29,7 @@ type Server struct {
 	buffers   sync.Pool
 
 	// killed ends when Shutdown's patience does; all that still runs hangs on it.
-	killed context.Context
+	killed context.Context //nolint:containedctx // the life of the server, which no call brings along
 	kill   context.CancelFunc
 
 	conns    tracker // accepted client connections, until closed
@@ -45,7 +45,6 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg}
-	s.buffers.New = func() any { b := make([]byte, bufferBytes); return &b }
 	s.killed, s.kill = context.WithCancel(context.Background())
 
 	var http1 http.Protocols
@@ -103,6 +102,15 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.transport.CloseIdleConnections()
 	return err
+}
+
+// buffer takes one out of the pool; it goes back with s.buffers.Put.
+func (s *Server) buffer() *[]byte {
+	if buf, ok := s.buffers.Get().(*[]byte); ok {
+		return buf
+	}
+	buf := make([]byte, bufferBytes)
+	return &buf
 }
 
 // handle is every request's entry: who, then what.

@@ -47,7 +47,7 @@ func (s *Server) relay(client, upstream net.Conn, early []byte) (up, down int64)
 // pump copies one direction and reports whether it ended in order: the source
 // said so and the destination of the bytes was told.
 func (s *Server) pump(dst, src net.Conn, idle *idleWatch) (moved int64, ok bool) {
-	buf := s.buffers.Get().(*[]byte)
+	buf := s.buffer()
 	defer s.buffers.Put(buf)
 	for {
 		n, readErr := src.Read(*buf)

@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// refusedAddress is the DialPolicy's answer on its way through the dialer.
-type refusedAddress struct{ cause error }
+// refusedAddressError is the DialPolicy's answer on its way through the dialer.
+type refusedAddressError struct{ cause error }
 
-func (e *refusedAddress) Error() string { return e.cause.Error() }
+func (e *refusedAddressError) Error() string { return e.cause.Error() }
 
 func (p *TunnelProber) dial(ctx context.Context, t Target) (net.Conn, error) {
 	// A probe is too short for keep-alives.
@@ -21,10 +21,10 @@ func (p *TunnelProber) dial(ctx context.Context, t Target) (net.Conn, error) {
 		d.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			ap, err := netip.ParseAddrPort(address)
 			if err != nil {
-				return &refusedAddress{cause: fmt.Errorf("the endpoint resolves to something that is not an address")}
+				return &refusedAddressError{cause: fmt.Errorf("the endpoint resolves to something that is not an address")}
 			}
 			if err := p.policy(ap.Addr().Unmap().WithZone("")); err != nil {
-				return &refusedAddress{cause: err}
+				return &refusedAddressError{cause: err}
 			}
 			return nil
 		}

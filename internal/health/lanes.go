@@ -81,14 +81,19 @@ func (l *lanes) age(now time.Duration) {
 	}
 }
 
+// oldest returns the oldest job of the fast lane, nil when there is none.
+func (l *lanes) oldest() *job {
+	front := l.young.Front()
+	if front == nil {
+		return nil
+	}
+	return front.Value.(*job) //nolint:forcetypeassert // enter puts nothing else in
+}
+
 // move takes the oldest job out of the fast lane if it is at least that old and the slow lane has room.
 func (l *lanes) move(now, age time.Duration) bool {
-	front := l.young.Front()
-	if front == nil || l.inUse[slow] >= l.slowCap {
-		return false
-	}
-	j := front.Value.(*job)
-	if now-j.began < age {
+	j := l.oldest()
+	if j == nil || l.inUse[slow] >= l.slowCap || now-j.began < age {
 		return false
 	}
 	l.leave(j)
@@ -100,13 +105,13 @@ func (l *lanes) move(now, age time.Duration) bool {
 // nextMove returns when the oldest job of the fast lane may leave it, given whether others wait; false when only the
 // end of a probe can change anything.
 func (l *lanes) nextMove(waiting bool) (time.Duration, bool) {
-	front := l.young.Front()
-	if front == nil || l.inUse[slow] >= l.slowCap {
+	j := l.oldest()
+	if j == nil || l.inUse[slow] >= l.slowCap {
 		return 0, false
 	}
 	age := youngAge
 	if waiting {
 		age = yieldAge
 	}
-	return front.Value.(*job).began + age, true
+	return j.began + age, true
 }

@@ -73,6 +73,7 @@ func gzipBomb() []byte {
 }
 
 func TestProbe(t *testing.T) {
+	t.Parallel()
 	bomb := gzipBomb()
 	echo := "HTTP/1.1 %s " + secrets.Password + "\r\nX-Echo: " + basic(secrets) + "\r\n\r\n"
 	answers := func(status string) func(net.Conn) { return says(strings.Replace(echo, "%s", status, 1)) }

@@ -55,7 +55,7 @@ type entries []entry
 func (h entries) Len() int           { return len(h) }
 func (h entries) Less(i, j int) bool { return h[i].at < h[j].at }
 func (h entries) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *entries) Push(x any)        { *h = append(*h, x.(entry)) }
+func (h *entries) Push(x any)        { *h = append(*h, x.(entry)) } //nolint:forcetypeassert // queue.push gives nothing else
 func (h *entries) Pop() any {
 	last := len(*h) - 1
 	e := (*h)[last]

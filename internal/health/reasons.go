@@ -59,7 +59,7 @@ func isTimeout(err error) bool {
 
 func dialFailure(parent context.Context, e fleet.Endpoint, err error) *failure {
 	f := &failure{reason: v1alpha1.ReasonDialFailed}
-	var refused *refusedAddress
+	var refused *refusedAddressError
 	var dns *net.DNSError
 	switch {
 	case parent.Err() != nil:

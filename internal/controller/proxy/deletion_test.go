@@ -18,6 +18,7 @@ func clientKey(p *v1alpha1.Proxy) types.NamespacedName { return client.ObjectKey
 func gone(p *v1alpha1.Proxy) bool { return p == nil }
 
 func TestDeletionReleasesOnlyWhenNothingIsLeft(t *testing.T) {
+	t.Parallel()
 	everyKind(t, func(t *testing.T, kind providertest.Kind) {
 		for name, when := range map[string]func(x *rig, key types.NamespacedName){
 			"before the first pass":     func(*rig, types.NamespacedName) {},
@@ -55,6 +56,7 @@ func TestDeletionReleasesOnlyWhenNothingIsLeft(t *testing.T) {
 }
 
 func TestADeletionThatMeetsErrorsStaysVisibleAndGoesOn(t *testing.T) {
+	t.Parallel()
 	for name, class := range map[string]error{
 		"transient": provider.ErrTransient, "permanent": provider.ErrPermanent, "denied": provider.ErrDenied, "quota": provider.ErrQuotaExceeded,
 	} {

@@ -35,6 +35,8 @@ func (ps *pass) verdict(v fleet.Verdict) {
 		status = metav1.ConditionTrue
 	case fleet.Unhealthy:
 		status = metav1.ConditionFalse
+	case fleet.HealthUnknown:
+		// The condition says so, too.
 	}
 	reason := v.Reason
 	if reason == "" {

@@ -44,6 +44,8 @@ func (ps *pass) managed(ctx context.Context) (ctrl.Result, error) {
 		return ps.discard(ctx)
 	case stepRestored:
 		return ps.takeOver(ctx)
+	case stepHold, stepRelease:
+		// The table releases no living Proxy; to hold it is the safe reading of anything else.
 	}
 	return ps.hold(ctx)
 }

@@ -32,6 +32,7 @@ func everyKind(t *testing.T, f func(t *testing.T, kind providertest.Kind)) {
 }
 
 func TestFirstCreationPutsIntentOnRecordBeforeTheCall(t *testing.T) {
+	t.Parallel()
 	everyKind(t, func(t *testing.T, kind providertest.Kind) {
 		x := newRig(t, kind, providertest.BackendOptions{BootDelay: 3 * time.Second})
 		key := x.managed("a")
@@ -74,6 +75,7 @@ func TestFirstCreationPutsIntentOnRecordBeforeTheCall(t *testing.T) {
 }
 
 func TestAStoppedInstanceIsDeletedAndTheNextAttemptIsAnother(t *testing.T) {
+	t.Parallel()
 	everyKind(t, func(t *testing.T, kind providertest.Kind) {
 		for name, break_ := range map[string]func(*providertest.Backend, string) bool{
 			"stopped":    func(b *providertest.Backend, id string) bool { return b.Stop(id, "host rebooted") },
@@ -119,6 +121,7 @@ func TestAnUnknownStateIsHeldAndNeverDestroyed(t *testing.T) {
 }
 
 func TestALostAnswerIsResumedOnceUnderTheSameAttempt(t *testing.T) {
+	t.Parallel()
 	everyKind(t, func(t *testing.T, kind providertest.Kind) {
 		x := newRig(t, kind, providertest.BackendOptions{})
 		key := x.managed("a")
@@ -140,6 +143,7 @@ func TestALostAnswerIsResumedOnceUnderTheSameAttempt(t *testing.T) {
 }
 
 func TestACreationThatArrivesLateMakesNoSecondInstance(t *testing.T) {
+	t.Parallel()
 	everyKind(t, func(t *testing.T, kind providertest.Kind) {
 		x := newRig(t, kind, providertest.BackendOptions{})
 		key := x.managed("a")
@@ -169,6 +173,7 @@ func TestACreationThatArrivesLateMakesNoSecondInstance(t *testing.T) {
 }
 
 func TestFailuresWaitAsTheirClassAsks(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		err    error
 		reason string
@@ -216,6 +221,7 @@ func TestFailuresWaitAsTheirClassAsks(t *testing.T) {
 }
 
 func TestALatchIsReleasedByASpecEditAndByAnotherConfiguration(t *testing.T) {
+	t.Parallel()
 	for name, release := range map[string]func(x *rig, p *v1alpha1.Proxy){
 		"spec edit": func(x *rig, p *v1alpha1.Proxy) {
 			x.edit(clientKey(p), func(p *v1alpha1.Proxy) { p.Spec.Port = ptr.To[int32](8080) })
@@ -251,6 +257,7 @@ func TestALatchIsReleasedByASpecEditAndByAnotherConfiguration(t *testing.T) {
 }
 
 func TestAForeignInstanceUnderTheIDIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	everyKind(t, func(t *testing.T, kind providertest.Kind) {
 		x := newRig(t, kind, providertest.BackendOptions{})
 		key := x.managed("a")

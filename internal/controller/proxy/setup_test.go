@@ -115,7 +115,7 @@ func TestSecretsAreWatchedAndNeverShown(t *testing.T) {
 	x.eventually(key, "AuthError while the credentials are missing", is(v1alpha1.ReasonAuthError))
 
 	creds := x.secret("creds", v1alpha1.LabelProxyAuth, corev1.SecretTypeBasicAuth, map[string]string{"username": "u:" + sentinel, "password": sentinel})
-	p := x.eventually(key, "AuthError naming the key", func(p *v1alpha1.Proxy) bool {
+	x.eventually(key, "AuthError naming the key", func(p *v1alpha1.Proxy) bool {
 		return is(v1alpha1.ReasonAuthError)(p) && strings.Contains(provisioned(p).Message, `"username"`)
 	})
 	must(t, x.client.Delete(t.Context(), creds))
@@ -133,7 +133,7 @@ func TestSecretsAreWatchedAndNeverShown(t *testing.T) {
 	x.pauseFor(key, is(v1alpha1.ReasonCloudInitError))
 	unlabelled.Labels = map[string]string{v1alpha1.LabelCloudInit: "true"}
 	must(t, x.client.Update(t.Context(), unlabelled))
-	p = x.eventually(key, "created once the label is there", is(v1alpha1.ReasonCreated))
+	p := x.eventually(key, "created once the label is there", is(v1alpha1.ReasonCreated))
 
 	for what, text := range map[string]string{
 		"object": fmt.Sprintf("%+v", p), "events": strings.Join(x.events.all(), "\n"), "instances": fmt.Sprintf("%+v", x.backend.Instances()),

@@ -31,6 +31,7 @@ func (s *stale) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 // TestAStaleCacheNeverCreatesNorDeletes freezes the cache at each stage of a Proxy's life, lets life go on, and then
 // runs passes of a second process that sees only the frozen copy.
 func TestAStaleCacheNeverCreatesNorDeletes(t *testing.T) {
+	t.Parallel()
 	everyKind(t, func(t *testing.T, kind providertest.Kind) {
 		for name, frozen := range map[string]func(x *rig, p *v1alpha1.Proxy) *v1alpha1.Proxy{
 			"before the first pass":   func(_ *rig, p *v1alpha1.Proxy) *v1alpha1.Proxy { return p },
@@ -91,6 +92,7 @@ func TestAWriteInBetweenDropsThePass(t *testing.T) {
 
 // TestACrashAtEachCallConverges ends the process before each backend call of a life and after it without its answer.
 func TestACrashAtEachCallConverges(t *testing.T) {
+	t.Parallel()
 	type crash struct{}
 	everyKind(t, func(t *testing.T, kind providertest.Kind) {
 		for _, applied := range []bool{false, true} {

@@ -130,6 +130,8 @@ func look(ref provider.Ref, inst *provider.Instance, err error) sight {
 			return sightFailedLeft
 		}
 		return sightFailedClean
+	case provider.StateUnknown:
+		// As is every state that has no name here.
 	}
 	return sightUnknown
 }

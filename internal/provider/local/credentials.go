@@ -27,6 +27,7 @@ func (p *Provider) UpdateCredentials(ctx context.Context, ref provider.Ref, cred
 	if err := checkCredentials(creds); err != nil {
 		return provider.Wrap(provider.ErrPermanent, op, p.name, ref.ID, err)
 	}
+	passed := p.window.Passed(ref) // before the record is read, as in Get
 	ctx, cancel := p.bound(ctx)
 	defer cancel()
 	unlock, err := p.lockDir(ctx, unix.LOCK_EX)
@@ -35,7 +36,7 @@ func (p *Provider) UpdateCredentials(ctx context.Context, ref provider.Ref, cred
 	}
 	defer unlock()
 	found, err := p.read(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) && passed {
 		return provider.Wrap(provider.ErrNotFound, op, p.name, ref.ID, nil)
 	}
 	if err != nil {

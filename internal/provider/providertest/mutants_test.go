@@ -101,7 +101,7 @@ func (m *mutant) forceRemove(ctx context.Context, ref provider.Ref) error {
 	}
 	found, _, err := m.backend.read(ctx, OpDeleteRead, ref, zone)
 	if err != nil {
-		return nil
+		return nil //nolint:nilerr // it takes what it cannot read for gone
 	}
 	return m.wrap("delete", ref.ID, m.backend.remove(ctx, ref, zone, found.identity))
 }

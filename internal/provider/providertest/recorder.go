@@ -19,7 +19,7 @@ type Outcome struct {
 
 // Recorder is a T that keeps what happened instead of failing: it shows that a rule goes red where it should.
 type Recorder struct {
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // a T has one, as a testing.T does
 	root *Recorder
 	name string
 

@@ -35,7 +35,7 @@ func (s *Stateful) wrap(op, id string, err error) error {
 	wrapped := provider.Wrap(class, op, s.name, id, err)
 	var a asked
 	if errors.As(err, &a) {
-		wrapped.WithRetryAfter(a.delay)
+		wrapped = wrapped.WithRetryAfter(a.delay)
 	}
 	return wrapped
 }

@@ -33,7 +33,7 @@ func (s *Stateful) Get(ctx context.Context, ref provider.Ref) (*provider.Instanc
 		}
 		conflict := provider.Wrap(provider.ErrConflict, "get", s.name, ref.ID, foreign)
 		if !proven {
-			conflict.WithReason(provider.ReasonAbsenceUnproven)
+			conflict = conflict.WithReason(provider.ReasonAbsenceUnproven)
 		}
 		return nil, conflict
 	case !errors.Is(err, errAbsent):
@@ -45,7 +45,7 @@ func (s *Stateful) Get(ctx context.Context, ref provider.Ref) (*provider.Instanc
 	case !proven:
 		return waiting(ref.ID, "nothing to be seen yet"), nil
 	case op != nil && op.err != nil:
-		return &provider.Instance{
+		return &provider.Instance{ //nolint:nilerr // absence is what is reported; Err says how it came about
 			ID: ref.ID, State: provider.StateFailed, Marks: provider.Marks{UID: ref.UID, Attempt: ref.Attempt},
 			Err: s.wrap("create", ref.ID, op.err), Message: "the creation failed and left nothing",
 		}, nil

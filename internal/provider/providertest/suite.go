@@ -66,7 +66,7 @@ func (e *Env) defaults() {
 type suite struct {
 	T
 	env *Env
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // that of the T beside it, with a logger; both end with the rule
 	// p is the provider under test.
 	p provider.Provider
 

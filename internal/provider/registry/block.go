@@ -93,6 +93,8 @@ func child(n *yaml.Node, name string) *yaml.Node {
 				return item
 			}
 		}
+	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode:
+		// They have no children to go on to.
 	}
 	return nil
 }

@@ -31,6 +31,8 @@ func plain(n *yaml.Node) any {
 			list[i] = plain(item)
 		}
 		return list
+	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode:
+		// A scalar is told by its tag below; the others cannot come here past document.
 	}
 	switch n.ShortTag() {
 	case "!!null":

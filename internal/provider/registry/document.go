@@ -89,6 +89,8 @@ func checkPlain(n *yaml.Node, path string, ps *problems) {
 			}
 			checkPlain(value, join(path, key.Value), ps)
 		}
+	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode:
+		// Nothing is below a scalar; aliases are reported above, and a document stands only above the root.
 	}
 }
 

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -43,7 +42,7 @@ func Load(path string, types []string) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // only read
 	data, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
@@ -135,7 +134,10 @@ func (p *parser) entry(i int, n *yaml.Node) Entry {
 		}
 	}
 	e.block = p.block(n, &d, e.Type)
-	e.canonical, _ = json.Marshal(plain(n))
+	var err error
+	if e.canonical, err = toJSON(n); err != nil {
+		d.fail(n, "", "cannot be written as JSON: %v", err)
+	}
 	p.problems = append(p.problems, d.ps...)
 	return e
 }

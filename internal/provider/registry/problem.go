@@ -9,7 +9,7 @@ import (
 )
 
 // Problem is one thing wrong with the configuration.
-type Problem struct {
+type Problem struct { //nolint:errname // what is collected are problems; each is an error too
 	// Line counts from 1; 0 where the problem has no line of its own.
 	Line int
 	// Entry names the entry as in `provider "exits-eu"`, or by its position while its name is unusable; empty outside

@@ -1,0 +1,66 @@
+# Targets for people and CI alike; `make help` lists them.
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+TOOLS := hack/tools/go.mod
+LINT := hack/tools/lint/go.mod
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+# Tests run with the race detector, which needs cgo; what is shipped is static.
+TESTFLAGS ?= -race
+PKG ?= ./...
+
+.PHONY: help
+help: ## List the targets.
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: ## Build operator and egress-proxy into bin/.
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/operator ./cmd/egress-proxy
+
+.PHONY: controlplane
+controlplane: ## Prepare etcd and kube-apiserver for tests and demo (once; about five minutes when built).
+	@$(GO) run ./hack/controlplane >/dev/null
+
+.PHONY: test
+test: controlplane ## Run all tests with the race detector, against a real control plane.
+	$(GO) test $(TESTFLAGS) $(PKG)
+
+.PHONY: demo
+demo: build controlplane ## Show the whole system on this machine; DEMO=once ends after the proof.
+	DEMO=$(DEMO) DEMO_BIN=$(CURDIR)/bin $(GO) run ./hack/demo
+
+.PHONY: bench
+bench: ## Run the benchmarks; prints `bench <name> <value>`.
+	$(GO) run ./hack/bench
+
+.PHONY: lint
+lint: ## Run the linters of .golangci.yml.
+	$(GO) tool -modfile=$(LINT) golangci-lint run $(PKG)
+
+.PHONY: generate
+generate: ## Generate deep copies, CRDs, RBAC and the reference of flags.
+	$(GO) tool -modfile=$(TOOLS) controller-gen object crd paths=./api/... output:crd:dir=config/crd
+	$(GO) test ./cmd/operator -run TestFlagsReference -update
+
+.PHONY: verify
+verify: ## Check that generated files, modules and formatting are up to date.
+	$(GO) mod verify
+	$(GO) mod tidy -diff
+	@test -z "$$(gofmt -l api cmd hack internal pkg test 2>/dev/null)" || { echo 'not formatted:'; gofmt -l api cmd hack internal pkg test; exit 1; }
+	$(GO) vet ./...
+	@before=$$(hack/checksum); $(MAKE) --no-print-directory generate; after=$$(hack/checksum); \
+	  test "$$before" = "$$after" || { echo 'generated files were out of date; they are regenerated now:'; git --no-pager diff --stat -- api config docs; exit 1; }
+
+.PHONY: fuzz
+fuzz: ## Fuzz every fuzz test for FUZZTIME (10s) each.
+	@for pkg in $$($(GO) list ./...); do \
+	  for name in $$(grep -hoE '^func (Fuzz[A-Za-z0-9_]+)' $$($(GO) list -f '{{range .TestGoFiles}}{{$$.Dir}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$.Dir}}/{{.}} {{end}}' $$pkg) /dev/null 2>/dev/null | awk '{print $$2}'); do \
+	    $(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $${FUZZTIME:-10s} $$pkg; done; done
+
+.PHONY: clean
+clean: ## Remove what was built here; the control plane's cache stays.
+	rm -rf bin dist
