@@ -223,6 +223,7 @@ func holderOf(l *coordinationv1.Lease) string {
 }
 
 func TestBadConfigurationEndsTheStartWithOneClearMessage(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		providers string
 		args      []string

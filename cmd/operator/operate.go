@@ -185,7 +185,7 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 	probing := &after{ready: feed.Synced(), then: engine}
 	observing := &after{ready: feed.Synced(), then: observer}
 	var errs []error
-	for _, r := range []manager.Runnable{cloudInit, auth, feed, ledger, api, probing, observing} {
+	for _, r := range []manager.Runnable{early{cloudInit}, early{auth}, feed, ledger, api, probing, observing} {
 		errs = append(errs, a.mgr.Add(r))
 	}
 	return errors.Join(errs...)
@@ -219,6 +219,12 @@ func (a *app) secrets(label string) (cache.Cache, error) {
 	}
 	return cache.New(a.mgr.GetConfig(), opts)
 }
+
+// early is a cache that the manager starts before everything else, on every replica.
+type early struct{ cache.Cache }
+
+// GetCache is how the manager tells a cache from other parts.
+func (e early) GetCache() cache.Cache { return e.Cache }
 
 // leading reports whether this process is the leader. It does not block.
 func (a *app) leading() bool {

@@ -78,10 +78,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	ps := r.newPass(p)
 	res, err := ps.run(ctx)
+	log := ctrl.LoggerFrom(ctx).V(1)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// Somebody wrote in between: what this pass saw is old, so nothing of it counts.
+		log.Info("pass dropped", "seen", ps.seen, "because", err.Error())
 		return ps.again(time.Second), nil
 	}
+	log.Info("pass", "seen", ps.seen, "phase", ps.p.Status.Phase, "again", res.RequeueAfter.String())
 	return res, err
 }
 

@@ -1,17 +1,12 @@
+//go:build linux
+
 package local_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
-	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/local"
@@ -144,121 +139,4 @@ func (w *world) wait(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (w *world) onStep(step string) {
-	w.mu.Lock()
-	f := w.deleteHold
-	w.mu.Unlock()
-	if f != nil {
-		f(step)
-	}
-}
-
-// holdDelete pauses the next Delete once it has found its instance.
-func (w *world) holdDelete() (<-chan struct{}, func()) {
-	reached, released := make(chan struct{}), make(chan struct{})
-	var arrive, release sync.Once
-	w.mu.Lock()
-	w.deleteHold = func(step string) {
-		if step == "found" {
-			arrive.Do(func() { close(reached); <-released })
-		}
-	}
-	w.mu.Unlock()
-	return reached, func() { release.Do(func() { close(released) }) }
-}
-
-// holdFolder keeps the folder's lock. reached is closed when a call of this process waits for it, which shows in its
-// having opened the folder.
-func (w *world) holdFolder() (<-chan struct{}, func()) {
-	f, err := os.Open(w.dir)
-	must(w.t, err)
-	must(w.t, unix.Flock(int(f.Fd()), unix.LOCK_EX)) //nolint:gosec // descriptors fit
-	before := w.descriptors()
-	reached, stop, stopped := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		if within(patience, func() bool {
-			select {
-			case <-stop:
-				return true
-			default:
-				return w.descriptors() > before
-			}
-		}) {
-			close(reached)
-		}
-	}()
-	var once sync.Once
-	release := func() { once.Do(func() { close(stop); <-stopped; _ = f.Close() }) }
-	w.t.Cleanup(release)
-	return reached, release
-}
-
-// descriptors counts those of this process that are of the folder.
-func (w *world) descriptors() (n int) {
-	links, _ := filepath.Glob("/proc/self/fd/*")
-	for _, link := range links {
-		if target, _ := os.Readlink(link); target == w.dir {
-			n++
-		}
-	}
-	return n
-}
-
-func (w *world) place(id string) func() bool {
-	file, content := w.file(id, ".json"), []byte(`{"somebody": "else's"}`)
-	must(w.t, os.WriteFile(file, content, 0o600))
-	placed, err := os.Stat(file)
-	must(w.t, err)
-	return func() bool {
-		now, err := os.Stat(file)
-		data, _ := os.ReadFile(file)
-		return err == nil && os.SameFile(placed, now) && bytes.Equal(data, content)
-	}
-}
-
-func (w *world) vanish(id string) {
-	w.kill(id)
-	for _, suffix := range []string{".auth", ".log", ".json"} {
-		if err := os.Remove(w.file(id, suffix)); err != nil && !os.IsNotExist(err) {
-			w.t.Fatalf("%v", err)
-		}
-	}
-}
-
-// confuse lets a process that is no proxy have the record.
-func (w *world) confuse(id string) {
-	w.kill(id)
-	w.start(job{Do: "hold", Path: w.file(id, ".json")})
-}
-
-func (w *world) moveAway() (restore func()) {
-	must(w.t, os.Rename(w.dir, w.dir+".away"))
-	return func() { must(w.t, os.Rename(w.dir+".away", w.dir)) }
-}
-
-func (w *world) deny() (restore func()) {
-	must(w.t, os.Chmod(w.dir, 0))
-	return func() { must(w.t, os.Chmod(w.dir, 0o700)) } //nolint:gosec // a folder
-}
-
-// fillPool gives every address to another installation.
-func (w *world) fillPool() (restore func()) {
-	var files []string
-	block := strings.TrimSuffix(strings.TrimPrefix(w.pool, "[{listen: "), "0/27}]")
-	for i := 1; i < 31; i++ {
-		uid := fmt.Sprintf("filler-%d", i)
-		id := "hosts/" + host + "/processes/" + provider.NameFromUID(uid)
-		must(w.t, os.WriteFile(w.file(id, ".json"), fmt.Appendf(nil,
-			`{"version":1,"host":%q,"name":%q,"identity":"i","marks":{"uid":%q,"installation":"x","cluster":"y","attempt":1},"listen":"%s%d","port":1,"exit":"%[4]s%[5]d"}`,
-			host, provider.NameFromUID(uid), uid, block, i), 0o600))
-		files = append(files, w.file(id, ".json"))
-	}
-	return func() {
-		for _, file := range files {
-			must(w.t, os.Remove(file))
-		}
-	}
 }

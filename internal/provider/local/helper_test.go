@@ -1,8 +1,11 @@
+//go:build linux
+
 package local_test
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +17,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
-	"github.com/egress-proxies/egress-proxies-operator/internal/provider/local"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/local/instancelock"
 )
 
@@ -30,6 +32,8 @@ type job struct {
 	Now    time.Time
 	Reqs   []provider.CreateRequest
 	Refs   []provider.Ref
+	// As, where not 0, is the user that the helper becomes once its provider is made.
+	As int
 	// DieAt is the step at which the helper kills itself, "done" for the end.
 	DieAt string
 }
@@ -61,6 +65,12 @@ func help() int {
 	if err != nil {
 		_ = out.Encode(answerOf(err))
 		return 1
+	}
+	if j.As != 0 {
+		if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(j.As), syscall.Setuid(j.As)); err != nil {
+			_ = out.Encode(answerOf(err))
+			return 1
+		}
 	}
 	p.OnStep(func(step string) { dieAt(j.DieAt, step) })
 	_ = out.Encode(answer{Class: "ready"})
@@ -159,5 +169,3 @@ func (h *helper) kill() {
 		_ = h.cmd.Wait()
 	}
 }
-
-var _ = local.Type
