@@ -34,8 +34,8 @@ func run(ctx context.Context) (err error) {
 	d := &demo{once: os.Getenv("DEMO") == "once"}
 	defer func() { err = errors.Join(err, d.stop()) }()
 	steps := []step{
-		{"start etcd and kube-apiserver", d.startControlPlane},
 		{"start a small origin that tells which address it saw", d.startOrigin},
+		{"start etcd and kube-apiserver", d.startControlPlane},
 		{"start the operator", d.startOperator},
 		{"start a forward proxy for the External object", d.startExternal},
 		{"apply three Managed proxies and one External; time to the first lease", d.applyAndLease},
