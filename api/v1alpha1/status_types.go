@@ -69,6 +69,13 @@ type ProxyStatus struct {
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z$`
 	// +optional
 	DrainingSince *metav1.MicroTime `json:"drainingSince,omitempty"`
+	// replacingSince is when the replacement of the instance began. It holds one of the provider's places for
+	// replacements until the new instance is healthy.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z$`
+	// +optional
+	ReplacingSince *metav1.MicroTime `json:"replacingSince,omitempty"`
 	// latch holds back further attempts after a failure.
 	// +optional
 	Latch *Latch `json:"latch,omitempty"`

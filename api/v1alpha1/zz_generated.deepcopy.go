@@ -353,6 +353,10 @@ func (in *ProxyStatus) DeepCopyInto(out *ProxyStatus) {
 		in, out := &in.DrainingSince, &out.DrainingSince
 		*out = (*in).DeepCopy()
 	}
+	if in.ReplacingSince != nil {
+		in, out := &in.ReplacingSince, &out.ReplacingSince
+		*out = (*in).DeepCopy()
+	}
 	if in.Latch != nil {
 		in, out := &in.Latch, &out.Latch
 		*out = new(Latch)

@@ -178,7 +178,7 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 	observer := observe.New(observe.Options{
 		Providers: a.providers, Store: a.store, Clock: a.clock, Interval: o.driftPoll, CallTimeout: o.callTimeout, Wake: a.triggers.Wake,
 	})
-	if err := a.controller(ctx, engine, observer, cloudInit, auth); err != nil {
+	if err := a.controller(ctx, engine, observer, ledger, cloudInit, auth); err != nil {
 		return err
 	}
 	// The engine takes over the verdicts on record of the Proxies it finds at its start, so they have to be there first.
@@ -191,16 +191,21 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 	return errors.Join(errs...)
 }
 
-func (a *app) controller(ctx context.Context, engine proxy.Health, seen proxy.Observations, cloudInit, auth cache.Cache) error {
+func (a *app) controller(ctx context.Context, engine proxy.Health, seen proxy.Observations, leases proxy.Leases, cloudInit, auth cache.Cache) error {
+	share, err := proxy.ParseShare(a.o.maxReplacing)
+	if err != nil {
+		return fmt.Errorf("--max-replacing: %w", err)
+	}
 	if err := proxy.AddIndices(ctx, a.mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	r := &proxy.Reconciler{
 		Client: a.mgr.GetClient(), Live: a.mgr.GetAPIReader(), CloudInit: cloudInit, Auth: auth,
-		Providers: a.providers, Health: engine, Observations: seen,
+		Providers: a.providers, Health: engine, Observations: seen, Fleet: a.store, Leases: leases, MaxReplacing: share,
 		Events: a.mgr.GetEventRecorder("egress-proxies-operator"), Clock: a.clock, CallTimeout: a.o.callTimeout,
 		Intervals: proxy.Intervals{
 			ProvisioningPoll: a.o.provisioningPoll, DeletionPoll: a.o.deletionPoll, DriftPoll: a.o.driftPoll, QuotaRetry: a.o.quotaRetry,
+			Provisioning: a.o.provisioningTimeout, Drain: a.o.drainTimeout,
 		},
 	}
 	return r.SetupWithManager(a.mgr, proxy.Wakers{CloudInit: cloudInit, Auth: auth, Triggers: a.triggers}, a.o.workers)

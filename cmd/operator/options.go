@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/controller/proxy"
 )
 
 // options are the operator's settings. Each is a flag and an environment variable EPX_<FLAG>; the flag wins.
@@ -31,8 +33,13 @@ type options struct {
 	deletionPoll     time.Duration
 	driftPoll        time.Duration
 	quotaRetry       time.Duration
-	callTimeout      time.Duration
-	skewAllowance    time.Duration
+
+	provisioningTimeout time.Duration
+	drainTimeout        time.Duration
+	maxReplacing        string
+
+	callTimeout   time.Duration
+	skewAllowance time.Duration
 
 	healthWorkers     int
 	healthTick        time.Duration
@@ -76,6 +83,9 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	f.DurationVar(&o.deletionPoll, "deletion-poll", 10*time.Second, "longest wait between two looks at an instance on its way down (1s to 10m)")
 	f.DurationVar(&o.driftPoll, "drift-poll", 60*time.Second, "interval between two lists of a provider's instances (1s to 1h)")
 	f.DurationVar(&o.quotaRetry, "quota-retry", 5*time.Minute, "wait after a quota was found exhausted (1s to 24h)")
+	f.DurationVar(&o.provisioningTimeout, "provisioning-timeout", 15*time.Minute, "how long an instance may take until it runs before it is given up (1m to 24h)")
+	f.DurationVar(&o.drainTimeout, "drain-timeout", 2*time.Minute, "how long leases may hold back the replacement or deletion of their proxy (0s to 24h)")
+	f.StringVar(&o.maxReplacing, "max-replacing", "10%", "how many of a provider's instances are replaced at one time: a `number` or a percentage, at least one")
 	f.DurationVar(&o.callTimeout, "provider-call-timeout", 30*time.Second, "deadline of one backend call (1s to 10m)")
 	f.DurationVar(&o.skewAllowance, "clock-skew-allowance", 5*time.Second, "how far the clocks of two replicas may be apart (0s to 10m)")
 
@@ -190,6 +200,11 @@ func (o *options) validate() error {
 	duration("deletion-poll", o.deletionPoll, time.Second, 10*time.Minute)
 	duration("drift-poll", o.driftPoll, time.Second, time.Hour)
 	duration("quota-retry", o.quotaRetry, time.Second, 24*time.Hour)
+	duration("provisioning-timeout", o.provisioningTimeout, time.Minute, 24*time.Hour)
+	duration("drain-timeout", o.drainTimeout, 0, 24*time.Hour)
+	if _, err := proxy.ParseShare(o.maxReplacing); err != nil {
+		errs = append(errs, fmt.Errorf("--max-replacing=%w", err))
+	}
 	duration("provider-call-timeout", o.callTimeout, time.Second, 10*time.Minute)
 	duration("clock-skew-allowance", o.skewAllowance, 0, 10*time.Minute)
 	number("health-workers", o.healthWorkers, 1, 10_000)

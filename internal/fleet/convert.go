@@ -49,8 +49,9 @@ func FromObject(p *v1alpha1.Proxy, creds *provider.Credentials) *Proxy {
 func (p *Proxy) fromManaged(o *v1alpha1.Proxy, provisioned *metav1.Condition) {
 	p.Mode, p.Provider = v1alpha1.ModeManaged, o.Spec.Provider
 	if o.Status.Instance != nil {
-		p.Attempt = o.Status.Instance.Attempt
+		p.ProviderID, p.Attempt = o.Status.ProviderID, o.Status.Instance.Attempt
 	}
+	p.Replacing = o.Status.ReplacingSince != nil
 	p.Endpoint = Endpoint{Host: o.Status.IP, Port: o.Status.Port}
 	p.ExitAddress = o.Status.ExitAddress
 	if provisioned != nil {

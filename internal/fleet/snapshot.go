@@ -89,7 +89,8 @@ type Proxy struct {
 	Generation int64
 	Mode       v1alpha1.Mode
 	Provider   string
-	// Attempt is that of the recorded instance; 0 for External and before the first.
+	// ProviderID and Attempt are those of the recorded instance; "" and 0 for External and before the first.
+	ProviderID  string
 	Attempt     int64
 	Endpoint    Endpoint
 	ExitAddress string
@@ -99,6 +100,8 @@ type Proxy struct {
 	Cordoned bool
 	Deleting bool
 	Draining bool
+	// Replacing: the instance is being replaced and holds one of its provider's places until the new one is healthy.
+	Replacing bool
 	// Provisioned mirrors the condition: the instance is there and is the one on record.
 	Provisioned bool
 	Phase       v1alpha1.Phase

@@ -17,6 +17,7 @@ type Store struct {
 	proxies  map[types.NamespacedName]*Proxy
 	byAttr   map[attribute]map[types.NamespacedName]struct{}
 	byAddr   map[Endpoint]map[types.NamespacedName]struct{}
+	counts   map[string]Count
 	watchers []*Watcher
 }
 
@@ -28,6 +29,47 @@ func NewStore() *Store {
 		proxies: map[types.NamespacedName]*Proxy{},
 		byAttr:  map[attribute]map[types.NamespacedName]struct{}{},
 		byAddr:  map[Endpoint]map[types.NamespacedName]struct{}{},
+		counts:  map[string]Count{},
+	}
+}
+
+// Count is how many Proxies of one provider have an instance on record, and how many of those are being replaced.
+type Count struct{ Recorded, Replacing int }
+
+func (c *Count) add(p *Proxy, n int) {
+	if p.Attempt > 0 {
+		c.Recorded += n
+	}
+	if p.Replacing {
+		c.Replacing += n
+	}
+}
+
+// Count returns the counts of one provider. It costs the same however large the fleet.
+func (s *Store) Count(providerName string) Count {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.counts[providerName]
+}
+
+// Replacing reports whether the Proxy under key is being replaced.
+func (s *Store) Replacing(key types.NamespacedName) bool {
+	p := s.Get(key)
+	return p != nil && p.Replacing
+}
+
+// count keeps the counts right when next takes old's place; either may be nil. s.mu is held.
+func (s *Store) count(old, next *Proxy) {
+	for p, n := range map[*Proxy]int{old: -1, next: 1} {
+		if p == nil || p.Provider == "" {
+			continue
+		}
+		c := s.counts[p.Provider]
+		c.add(p, n)
+		s.counts[p.Provider] = c
+		if c == (Count{}) {
+			delete(s.counts, p.Provider)
+		}
 	}
 }
 
@@ -74,6 +116,7 @@ func (s *Store) SetVerdict(key types.NamespacedName, v Verdict) bool {
 
 // put swaps old for next (either may be nil), keeps the indices right and tells the watchers. s.mu is held.
 func (s *Store) put(old, next *Proxy) {
+	s.count(old, next)
 	if old != nil {
 		if next == nil || !sameAttributes(old.Attributes, next.Attributes) {
 			for k, v := range old.Attributes {
@@ -156,6 +199,19 @@ func (s *Store) Select(namespace string, selector map[string]string) []*Proxy {
 	var out []*Proxy
 	for p := range s.candidates(selector) {
 		if (namespace == "" || p.Key.Namespace == namespace) && p.Matches(selector) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// OfProvider returns the snapshots of one provider, in no particular order.
+func (s *Store) OfProvider(name string) []*Proxy {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var out []*Proxy
+	for _, p := range s.proxies {
+		if p.Provider == name {
 			out = append(out, p)
 		}
 	}

@@ -5,6 +5,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,7 +47,7 @@ type Observer struct {
 // answer is one list of one provider.
 type answer struct {
 	at    time.Time
-	byUID map[string]provider.Instance
+	byUID map[string][]provider.Instance
 }
 
 // New returns an observer.
@@ -98,31 +99,22 @@ func (o *Observer) look(ctx context.Context, h registry.Handle) {
 		ctrl.LoggerFrom(ctx).V(1).Info("listing instances failed", "provider", h.Name, "class", provider.ClassName(err), "error", err.Error())
 		return
 	}
-	byUID := make(map[string]provider.Instance, len(listing.Instances))
-	var strays []types.NamespacedName
+	byUID := make(map[string][]provider.Instance, len(listing.Instances))
 	for _, inst := range listing.Instances {
-		if other, dup := byUID[inst.Marks.UID]; dup {
-			// Two instances of one UID: which one is on record is the reconciler's to know.
-			strays = append(strays, types.NamespacedName{Namespace: other.Marks.Namespace, Name: other.Marks.Name})
-			continue
-		}
-		byUID[inst.Marks.UID] = inst
+		byUID[inst.Marks.UID] = append(byUID[inst.Marks.UID], inst)
 	}
 	o.mu.Lock()
 	o.seen[h.Name] = answer{at: at, byUID: byUID}
 	o.mu.Unlock()
-	for _, key := range strays {
-		o.o.Wake(key)
-	}
-	for _, p := range o.o.Store.Select("", nil) {
-		if p.Provider != h.Name || p.Attempt == 0 {
+	for _, p := range o.o.Store.OfProvider(h.Name) {
+		if p.Attempt == 0 {
 			continue
 		}
-		inst, ok := byUID[p.UID]
-		if !ok && len(listing.Unread) > 0 {
-			continue // it may be where nothing could be read
-		}
-		if !ok || differs(p, inst) {
+		found := byUID[p.UID]
+		recorded := slices.IndexFunc(found, func(i provider.Instance) bool { return i.ID == p.ProviderID })
+		switch {
+		case recorded < 0 && len(listing.Unread) > 0: // it may be where nothing could be read
+		case recorded < 0, len(found) > 1, differs(p, found[recorded]):
 			o.o.Wake(p.Key)
 		}
 	}
@@ -138,17 +130,36 @@ func differs(p *fleet.Proxy, inst provider.Instance) bool {
 		inst.IP != p.Endpoint.Host || inst.Port != p.Endpoint.Port || inst.ExitAddress != p.ExitAddress
 }
 
-// Seen returns what the last list of the provider showed of uid's instance. ok is false when that list is older than
-// two intervals, did not show it, or never came. It does not block.
-func (o *Observer) Seen(providerName, uid string) (inst provider.Instance, ok bool) {
+// Seen returns what the last list of the provider showed of uid's instance under id. ok is false when that list is older
+// than two intervals, did not show it, or never came. It does not block.
+func (o *Observer) Seen(providerName, uid, id string) (inst provider.Instance, ok bool) {
+	for _, inst := range o.last(providerName, uid) {
+		if inst.ID == id {
+			return inst, true
+		}
+	}
+	return provider.Instance{}, false
+}
+
+// Strays returns uid's instances that the last list showed under other IDs than id. It does not block.
+func (o *Observer) Strays(providerName, uid, id string) []provider.Instance {
+	var out []provider.Instance
+	for _, inst := range o.last(providerName, uid) {
+		if inst.ID != id {
+			out = append(out, inst)
+		}
+	}
+	return out
+}
+
+func (o *Observer) last(providerName, uid string) []provider.Instance {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	a, ok := o.seen[providerName]
 	if !ok || o.o.Clock.Since(a.at) > 2*o.o.Interval {
-		return provider.Instance{}, false
+		return nil
 	}
-	inst, ok = a.byUID[uid]
-	return inst, ok
+	return a.byUID[uid]
 }
 
 // String names the observer in logs.

@@ -29,10 +29,28 @@ type Health interface {
 	Verdict(key types.NamespacedName) (v fleet.Verdict, ok bool)
 }
 
-// Observations tells what the last list of a provider showed of an instance; ok is false when there is no recent one.
-// It does not block.
+// Observations tells what the last list of a provider showed. It does not block.
 type Observations interface {
-	Seen(providerName, uid string) (inst provider.Instance, ok bool)
+	// Seen returns uid's instance under id; ok is false when there is no recent list or it did not show it.
+	Seen(providerName, uid, id string) (inst provider.Instance, ok bool)
+	// Strays returns uid's instances under any other ID.
+	Strays(providerName, uid, id string) []provider.Instance
+}
+
+// Fleet knows what is being replaced. It does not block.
+type Fleet interface {
+	// Count returns how many Proxies of a provider have an instance on record and how many are being replaced.
+	Count(providerName string) fleet.Count
+	// Replacing reports whether a Proxy is being replaced.
+	Replacing(key types.NamespacedName) bool
+}
+
+// Leases is what of the ledger a replacement needs. It does not block.
+type Leases interface {
+	// Withdraw refuses further grants on key and returns how many leases are still held.
+	Withdraw(key fleet.LeaseKey) (live int)
+	// Readmit takes a withdrawal back.
+	Readmit(key fleet.LeaseKey)
 }
 
 // Intervals are how long a pass waits before the next one.
@@ -44,6 +62,10 @@ type Intervals struct {
 	DriftPoll time.Duration
 	// QuotaRetry is the wait after ErrQuotaExceeded.
 	QuotaRetry time.Duration
+	// Provisioning is how long an instance may take until it runs.
+	Provisioning time.Duration
+	// Drain is how long leases may hold back a replacement or a deletion.
+	Drain time.Duration
 }
 
 // Reconciler reconciles Proxies. All fields are required.
@@ -58,11 +80,15 @@ type Reconciler struct {
 	Providers    Providers
 	Health       Health
 	Observations Observations
+	Fleet        Fleet
+	Leases       Leases
 	Events       events.EventRecorder
 	Clock        clock.PassiveClock
 	// CallTimeout bounds one backend call and the window in which a Create may be sent.
 	CallTimeout time.Duration
 	Intervals   Intervals
+	// MaxReplacing bounds the instances of one provider that are replaced at one time.
+	MaxReplacing Share
 
 	memory memory
 }

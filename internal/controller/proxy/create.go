@@ -30,6 +30,12 @@ func (ps *pass) createNext(ctx context.Context) (ctrl.Result, error) {
 		ps.health()
 		return ps.again(until), ps.write(ctx)
 	}
+	ps.noteVanished()
+	if left := ps.earlyDeathWait(); left > 0 {
+		ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, earlyDeathMessage)
+		ps.health()
+		return ps.again(left), ps.write(ctx)
+	}
 	return ps.create(ctx, attempt, "")
 }
 
@@ -69,7 +75,8 @@ func (ps *pass) create(ctx context.Context, attempt int64, recordedID string) (c
 		st.Latch.NextRetryTime = nil
 	}
 	if recordedID == "" {
-		st.Replaced = cut(ps.p.Annotations[v1alpha1.AnnotationReplace], maxMessage)
+		st.Replaced = ps.replaceValue()
+		st.DrainingSince = nil
 	}
 	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonProvisioning, fmt.Sprintf("attempt %d is requested", attempt))
 	ps.health()

@@ -44,6 +44,14 @@ func (ps *pass) deletion(ctx context.Context) (ctrl.Result, error) {
 		return ps.again(deletionRetryLimit), nil
 	}
 	ps.observe(ctx)
+	if left := ps.drainForDeletion(); left > 0 {
+		ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonDraining, "withdrawn; waiting for its leases to end")
+		ps.health()
+		if err := ps.write(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
+		return ps.again(min(left, time.Second)), nil
+	}
 	ps.withdraw()
 	todo := decide(ps.seen, true)
 	if todo == stepHold {

@@ -46,6 +46,10 @@ func (ps *pass) verdict(v fleet.Verdict) {
 	st := &ps.p.Status
 	st.LatencyMillis, st.LastHealthCheckTime = nil, nil
 	if v.Health == fleet.Healthy {
+		if st.ReplacingSince != nil && st.DrainingSince == nil {
+			st.ReplacingSince = nil // the new one works: the place is free for the next
+			ps.leavePlace()
+		}
 		st.LatencyMillis = ptr.To(v.Latency.Milliseconds())
 	}
 	if !v.At.IsZero() {

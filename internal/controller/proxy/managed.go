@@ -8,7 +8,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
-	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
 
 // managed is the pass over a living Managed Proxy.
@@ -29,10 +28,22 @@ func (ps *pass) managed(ctx context.Context) (ctrl.Result, error) {
 		return ps.unmanaged(ctx)
 	}
 	ps.observe(ctx)
+	return ps.act(ctx)
+}
+
+// act does what the table says about what was seen.
+func (ps *pass) act(ctx context.Context) (ctrl.Result, error) {
 	switch decide(ps.seen, false) {
 	case stepSettle:
 		return ps.settle(ctx)
+	case stepReplace:
+		return ps.replace(ctx)
+	case stepReplaceDead:
+		return ps.replaceDead(ctx)
 	case stepPoll:
+		if ps.overdue() {
+			return ps.discard(ctx, "not running within "+ps.r.Intervals.Provisioning.String())
+		}
 		return ps.wait(ctx)
 	case stepResume:
 		return ps.resume(ctx)
@@ -41,7 +52,7 @@ func (ps *pass) managed(ctx context.Context) (ctrl.Result, error) {
 	case stepRetryLater:
 		return ps.retryLater(ctx)
 	case stepDelete:
-		return ps.discard(ctx)
+		return ps.discard(ctx, "found: "+string(ps.seen))
 	case stepRestored:
 		return ps.takeOver(ctx)
 	case stepHold, stepRelease:
@@ -62,29 +73,39 @@ func (ps *pass) unmanaged(ctx context.Context) (ctrl.Result, error) {
 
 // settle takes a running instance over into the status.
 func (ps *pass) settle(ctx context.Context) (ctrl.Result, error) {
-	st := &ps.p.Status
-	st.IP, st.Port, st.ExitAddress = ps.inst.IP, ps.inst.Port, ps.inst.ExitAddress
-	st.Latch = nil
-	ps.r.memory.succeeded(ps.key)
-	switch {
-	case ps.blocked != nil:
+	ps.takeAddress()
+	ps.cancelReplacement()
+	if ps.blocked != nil {
 		ps.provisioned(metav1.ConditionTrue, v1alpha1.ReasonUpdateBlocked, ps.blocked.reason+": "+ps.blocked.message)
-	case !provider.SameSpec(ps.inst.Marks.Spec, ps.want.input):
-		ps.provisioned(metav1.ConditionTrue, v1alpha1.ReasonUpdateBlocked,
-			"the spec has changed since the instance was created; this version does not replace instances, so it keeps running as it is")
-	default:
+	} else {
 		// The provider's own words would change with every poll; what matters about a running instance is elsewhere.
 		ps.provisioned(metav1.ConditionTrue, v1alpha1.ReasonCreated, "the instance is running")
 	}
 	ps.health()
-	return ps.steady(), ps.write(ctx)
+	if err := ps.write(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ps.removeStrays(ctx)
+}
+
+func (ps *pass) takeAddress() {
+	st := &ps.p.Status
+	st.IP, st.Port, st.ExitAddress = ps.inst.IP, ps.inst.Port, ps.inst.ExitAddress
+	st.Latch = nil
+	ps.r.memory.succeeded(ps.key)
+}
+
+// overdue reports whether a visible instance has not come up within the provisioning time-out.
+func (ps *pass) overdue() bool {
+	ref, ok := ps.ref()
+	return ok && ps.seen == sightProvisioning && ps.inst.Identity != "" && ps.r.Clock.Since(ref.RequestedAt) > ps.r.Intervals.Provisioning
 }
 
 // wait polls an instance that is on its way up or down.
 func (ps *pass) wait(ctx context.Context) (ctrl.Result, error) {
 	ps.withdraw()
 	reason := v1alpha1.ReasonProvisioning
-	if ps.seen == sightDeleting {
+	if ps.seen == sightDeleting || ps.p.Status.DrainingSince != nil {
 		reason = v1alpha1.ReasonReplacing
 	}
 	if ps.seen != sightNothingYet || ps.fresh() {
@@ -122,21 +143,25 @@ func (ps *pass) hold(ctx context.Context) (ctrl.Result, error) {
 	}
 }
 
-// discard deletes an instance that a new attempt has to replace.
-func (ps *pass) discard(ctx context.Context) (ctrl.Result, error) {
+// discard deletes an instance that never served, for a new attempt to take its place.
+func (ps *pass) discard(ctx context.Context, why string) (ctrl.Result, error) {
 	ps.withdraw()
-	message := ps.describe("found: " + string(ps.seen) + "; it is removed and created anew")
 	if ps.blocked != nil {
 		// Without what a new instance needs, removing the old one would only lose what it may still tell.
 		ps.provisioned(metav1.ConditionFalse, ps.blocked.reason, ps.blocked.message)
 		ps.health()
 		return ps.steady(), ps.write(ctx)
 	}
-	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, message)
+	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, ps.describe(why)+"; it is removed and created anew")
 	if ps.seen == sightFailedLeft && ps.fresh() {
 		ps.fail(ps.inst.Err)
 	}
 	ps.health()
+	return ps.remove(ctx)
+}
+
+// remove puts the staged status on record and deletes what was seen.
+func (ps *pass) remove(ctx context.Context) (ctrl.Result, error) {
 	if err := ps.writeToAct(ctx); err != nil {
 		return ctrl.Result{}, err
 	}

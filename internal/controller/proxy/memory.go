@@ -25,6 +25,9 @@ type entry struct {
 	failures int
 	// written is when this process last wrote the status, messageWritten when it last wrote messages alone.
 	written, messageWritten time.Time
+	// place is the provider entry of which this Proxy took a place for replacements, until placeUntil at least.
+	place      string
+	placeUntil time.Time
 	// reserved is the provider entry in which this Proxy takes a place.
 	reserved string
 }
@@ -113,5 +116,25 @@ func (m *memory) reserve(key types.NamespacedName, name string, limit int, recor
 		return false
 	}
 	m.entries[key].reserved = name
+	return true
+}
+
+// takePlace takes a place for a replacement unless limit are taken: those that the fleet shows, and those that were taken
+// a moment ago and that it does not show yet.
+func (m *memory) takePlace(key types.NamespacedName, name string, limit, shown int, shows func(types.NamespacedName) bool, now time.Time) bool {
+	m.with(key, func(*entry) {})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	taken := shown
+	for k, e := range m.entries {
+		if k != key && e.place == name && now.Before(e.placeUntil) && !shows(k) {
+			taken++
+		}
+	}
+	if taken >= limit {
+		return false
+	}
+	e := m.entries[key]
+	e.place, e.placeUntil = name, now.Add(placeMemory)
 	return true
 }

@@ -9,30 +9,57 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
 
-// observe finds out what stands under the recorded ID. A healthy instance that the last list showed just as the status
-// has it costs no call.
+// observe finds out what stands under the recorded ID. An instance that the last list showed just as the status has it
+// costs no call.
 func (ps *pass) observe(ctx context.Context) {
 	ref, ok := ps.ref()
 	if !ok {
 		ps.seen = sightNoAttempt
 		return
 	}
-	if inst, ok := ps.r.Observations.Seen(ps.p.Spec.Provider, ref.UID); ok && ps.asRecorded(ref, &inst) {
-		ps.seen, ps.inst = sightRunning, &inst
-		return
+	if inst, ok := ps.r.Observations.Seen(ps.p.Spec.Provider, ref.UID, ref.ID); ok && ps.asRecorded(ref, &inst) {
+		ps.seen, ps.inst, ps.listed = sightRunning, &inst, true
+	} else {
+		ps.get(ctx, ref)
 	}
+	ps.compare()
+}
+
+// get asks the backend.
+func (ps *pass) get(ctx context.Context, ref provider.Ref) {
 	ctx, cancel := context.WithTimeout(ctx, ps.r.CallTimeout)
 	defer cancel()
 	ps.inst, ps.err = ps.handle.Provider.Get(ctx, ref)
-	ps.seen = look(ref, ps.inst, ps.err)
+	ps.seen, ps.listed = look(ref, ps.inst, ps.err), false
 }
 
-// asRecorded reports whether inst is what the status says, settled and as the spec wants it: only then may a list, which
-// may lag, stand for a Get.
+// compare tells a running instance that is as desired from one that has to be replaced. While it is not known what is
+// desired, nothing has to be replaced.
+func (ps *pass) compare() {
+	if ps.seen != sightRunning || !ps.want.known {
+		return
+	}
+	if ps.replaceAsked() || !provider.SameSpec(ps.inst.Marks.Spec, ps.want.input) {
+		ps.seen = sightDrifted
+	}
+}
+
+// replaceAsked reports whether the replace annotation has a value that the recorded attempt does not answer yet.
+func (ps *pass) replaceAsked() bool {
+	v := ps.replaceValue()
+	return v != "" && v != ps.p.Status.Replaced
+}
+
+func (ps *pass) replaceValue() string {
+	return cut(ps.p.Annotations[v1alpha1.AnnotationReplace], maxMessage)
+}
+
+// asRecorded reports whether inst is what the status says and settled: only then may a list, which may lag, stand for a
+// Get. Nothing is done to an instance on the word of a list.
 func (ps *pass) asRecorded(ref provider.Ref, inst *provider.Instance) bool {
 	c := meta.FindStatusCondition(ps.base.Status.Conditions, v1alpha1.ConditionProvisioned)
-	return c != nil && c.Reason == v1alpha1.ReasonCreated && ps.p.DeletionTimestamp.IsZero() &&
+	settled := c != nil && (c.Reason == v1alpha1.ReasonCreated || c.Reason == v1alpha1.ReasonUpdateBlocked)
+	return settled && ps.p.DeletionTimestamp.IsZero() &&
 		inst.ID == ref.ID && inst.Marks.Attempt == ref.Attempt && inst.State == provider.StateRunning &&
-		inst.IP == ps.p.Status.IP && inst.Port == ps.p.Status.Port && inst.ExitAddress == ps.p.Status.ExitAddress &&
-		ps.want.known && provider.SameSpec(inst.Marks.Spec, ps.want.input)
+		inst.IP == ps.p.Status.IP && inst.Port == ps.p.Status.Port && inst.ExitAddress == ps.p.Status.ExitAddress
 }

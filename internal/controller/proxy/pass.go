@@ -33,6 +33,8 @@ type pass struct {
 	seen sight
 	inst *provider.Instance
 	err  error
+	// listed: what was seen comes from a list, not from a Get.
+	listed bool
 
 	// later is the longest wait until the next pass that something besides the step asks for; 0 for none.
 	later time.Duration

@@ -57,6 +57,9 @@ type rig struct {
 
 	entries map[string]registry.Handle
 	seen    map[string]provider.Instance
+	strays  map[string][]provider.Instance
+	leases  *leases
+	share   string
 }
 
 func newRig(t *testing.T, kind providertest.Kind, opts providertest.BackendOptions) *rig {
@@ -73,7 +76,7 @@ func newRig(t *testing.T, kind providertest.Kind, opts providertest.BackendOptio
 	opts.Visibility = visibility
 	x := &rig{
 		t: t, ns: ns.Name, entry: "cloud-" + ns.Name, client: c, clock: clk, backend: providertest.NewBackend(kind, clk, opts),
-		health: &verdicts{}, events: &recorder{}, seen: map[string]provider.Instance{},
+		health: &verdicts{}, events: &recorder{}, seen: map[string]provider.Instance{}, leases: &leases{}, share: "10%",
 	}
 	x.configure(registry.Handle{Revision: "1"})
 	x.restart()
@@ -90,16 +93,75 @@ func (x *rig) configure(h registry.Handle) {
 
 // restart replaces the reconciler: whatever it kept in memory is gone.
 func (x *rig) restart() {
+	share, err := proxy.ParseShare(x.share)
+	must(x.t, err)
 	x.r = &proxy.Reconciler{
 		Client: x.client, Live: x.client, CloudInit: labelled{x.client, v1alpha1.LabelCloudInit}, Auth: labelled{x.client, v1alpha1.LabelProxyAuth},
-		Providers: x, Health: x.health, Observations: x, Events: x.events, Clock: x.clock, CallTimeout: callTimeout,
-		Intervals: proxy.Intervals{ProvisioningPoll: 10 * time.Second, DeletionPoll: 10 * time.Second, DriftPoll: time.Minute, QuotaRetry: 5 * time.Minute},
+		Providers: x, Health: x.health, Observations: x, Fleet: x, Leases: x.leases, Events: x.events, Clock: x.clock, CallTimeout: callTimeout,
+		Intervals: proxy.Intervals{
+			ProvisioningPoll: 10 * time.Second, DeletionPoll: 10 * time.Second, DriftPoll: time.Minute, QuotaRetry: 5 * time.Minute,
+			Provisioning: 15 * time.Minute, Drain: 2 * time.Minute,
+		},
+		MaxReplacing: share,
 	}
 }
 
 func (x *rig) Lookup(name string) (registry.Handle, bool) { h, ok := x.entries[name]; return h, ok }
 
-func (x *rig) Seen(_, uid string) (provider.Instance, bool) { i, ok := x.seen[uid]; return i, ok }
+func (x *rig) Seen(_, uid, _ string) (provider.Instance, bool) { i, ok := x.seen[uid]; return i, ok }
+
+func (x *rig) Strays(_, uid, _ string) []provider.Instance { return x.strays[uid] }
+
+// Count is what the fleet shows of the rig's own Proxies, read live.
+func (x *rig) Count(string) (c fleet.Count) {
+	for _, p := range x.all() {
+		if p.Status.Instance != nil {
+			c.Recorded++
+		}
+		if p.Status.ReplacingSince != nil {
+			c.Replacing++
+		}
+	}
+	return c
+}
+
+func (x *rig) Replacing(key types.NamespacedName) bool {
+	p := x.get(key)
+	return p != nil && p.Status.ReplacingSince != nil
+}
+
+func (x *rig) all() []v1alpha1.Proxy {
+	x.t.Helper()
+	var list v1alpha1.ProxyList
+	must(x.t, x.client.List(x.t.Context(), &list, client.InNamespace(x.ns)))
+	return list.Items
+}
+
+// leases stands for the ledger: one number of live leases for every key.
+type leases struct {
+	mu                    sync.Mutex
+	live                  int
+	withdrawn, readmitted []fleet.LeaseKey
+}
+
+func (l *leases) Withdraw(key fleet.LeaseKey) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.withdrawn = append(l.withdrawn, key)
+	return l.live
+}
+
+func (l *leases) Readmit(key fleet.LeaseKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.readmitted = append(l.readmitted, key)
+}
+
+func (l *leases) hold(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.live = n
+}
 
 // managed returns a Proxy that asks for an instance; mutate may change it before it is stored.
 func (x *rig) managed(name string, mutate ...func(*v1alpha1.Proxy)) types.NamespacedName {

@@ -283,21 +283,6 @@ func TestAForeignInstanceUnderTheIDIsLeftAlone(t *testing.T) {
 	})
 }
 
-func TestADriftedSpecIsReportedAndLeftAlone(t *testing.T) {
-	x := newRig(t, providertest.KindGCP, providertest.BackendOptions{})
-	key := x.managed("a")
-	before := x.untilRunning(key)
-	x.edit(key, func(p *v1alpha1.Proxy) { p.Spec.Port = ptr.To[int32](8080) })
-	for range 10 {
-		x.pass(key)
-		x.step(time.Minute)
-	}
-	p := x.get(key)
-	if reason(p) != v1alpha1.ReasonUpdateBlocked || provisioned(p).Status != metav1.ConditionTrue || p.Status.IP != before.Status.IP || x.instances() != 1 {
-		t.Fatalf("%+v", p.Status)
-	}
-}
-
 func TestHealthIsRepresentedWhileTheBackendIsDown(t *testing.T) {
 	x := newRig(t, providertest.KindGCP, providertest.BackendOptions{})
 	key := x.managed("a")

@@ -12,7 +12,8 @@ const (
 	sightNotFound     sight = "NotFound"
 	sightNothingYet   sight = "Provisioning, the backend knows nothing yet"
 	sightProvisioning sight = "Provisioning"
-	sightRunning      sight = "Running"
+	sightRunning      sight = "Running, as desired"
+	sightDrifted      sight = "Running, other spec mark or replace asked"
 	sightStopped      sight = "Stopped or Terminated"
 	sightDeleting     sight = "Deleting"
 	sightFailedLeft   sight = "Failed, something left"
@@ -34,12 +35,16 @@ const (
 	stepCreateNext step = "write the next attempt, create"
 	// stepResume: write a new requestedAt, create the same attempt; once per answer that got lost.
 	stepResume step = "write a new requestedAt, create the same attempt, once"
-	// stepPoll: look again.
-	stepPoll step = "poll"
+	// stepPoll: look again; what has not come up within the provisioning time-out is deleted.
+	stepPoll step = "poll; past the provisioning time-out delete by identity"
 	// stepSettle: take address and condition over; nothing to do.
 	stepSettle step = "take the address over"
 	// stepDelete: delete what was seen, by its identity.
 	stepDelete step = "delete by identity"
+	// stepReplace: check that a new instance can be made, take a place of the budget, drain, then delete.
+	stepReplace step = "plan, take a place of the budget, drain, delete by identity"
+	// stepReplaceDead: take a place of the budget, then delete; what dies young comes back with growing waits.
+	stepReplaceDead step = "take a place of the budget, delete by identity; early deaths come back with backoff"
 	// stepHold: touch nothing, say why, look again slowly.
 	stepHold step = "hold, say why"
 	// stepRetryLater: wait out the failure, then stepCreateNext.
@@ -66,7 +71,8 @@ func rows() []row {
 		{sightNothingYet, stepResume, stepPoll},
 		{sightProvisioning, stepPoll, stepDelete},
 		{sightRunning, stepSettle, stepDelete},
-		{sightStopped, stepDelete, stepDelete},
+		{sightDrifted, stepReplace, stepDelete},
+		{sightStopped, stepReplaceDead, stepDelete},
 		{sightDeleting, stepPoll, stepPoll},
 		{sightFailedLeft, stepDelete, stepDelete},
 		{sightFailedClean, stepRetryLater, stepRelease},

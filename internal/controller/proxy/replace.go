@@ -1,0 +1,125 @@
+package proxy
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
+)
+
+const (
+	// turnPoll is how often a Proxy that waits for its turn asks again.
+	turnPoll = 15 * time.Second
+	// waitingMessage never changes while a Proxy waits, or a rotated Secret shared by a thousand would be a thousand
+	// writes a minute.
+	waitingMessage = "waits for its turn to be replaced: --max-replacing bounds how many of a provider's instances are replaced at one time"
+)
+
+// replace exchanges a running instance that is not as desired. Until a new one can be made and it is its turn, the old one
+// keeps serving.
+func (ps *pass) replace(ctx context.Context) (ctrl.Result, error) {
+	ps.takeAddress()
+	if ps.blocked != nil {
+		return ps.keepServing(ctx, ps.blocked.reason+": "+ps.blocked.message, ps.steady())
+	}
+	if ps.p.Status.DrainingSince == nil {
+		if _, err := ps.plan(ctx); err != nil {
+			f := ps.failureOf(err)
+			return ps.keepServing(ctx, "it cannot be replaced: "+f.message, ps.again(f.wait(ps.r.memory.failed(ps.key))))
+		}
+		if !ps.takePlace() {
+			return ps.keepServing(ctx, waitingMessage, ps.again(turnPoll))
+		}
+		if ps.listed {
+			// Whoever acts must have seen the instance itself.
+			ref, _ := ps.ref()
+			ps.get(ctx, ref)
+			if ps.compare(); ps.seen != sightDrifted {
+				ps.p.Status.ReplacingSince = nil
+				ps.leavePlace()
+				return ps.act(ctx)
+			}
+		}
+		ps.p.Status.DrainingSince = ptr.To(ps.now())
+	}
+	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonDraining, "withdrawn to be replaced; waiting for its leases to end")
+	ps.health()
+	if err := ps.writeToAct(ctx); err != nil {
+		ps.leavePlace()
+		return ctrl.Result{}, err
+	}
+	// The withdrawal is on record, so a restart cannot forget it; from here on nothing new is granted.
+	live := ps.r.Leases.Withdraw(ps.leaseKey())
+	if left := ps.r.Intervals.Drain - ps.r.Clock.Since(ps.p.Status.DrainingSince.Time); live > 0 && left > 0 {
+		return ps.again(min(left, time.Second)), nil
+	}
+	ps.withdraw()
+	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, "the instance is removed to be created anew")
+	ps.health()
+	return ps.remove(ctx)
+}
+
+// keepServing leaves the instance as it is and says why.
+func (ps *pass) keepServing(ctx context.Context, why string, next ctrl.Result) (ctrl.Result, error) {
+	ps.provisioned(metav1.ConditionTrue, v1alpha1.ReasonUpdateBlocked, why)
+	ps.health()
+	return next, ps.write(ctx)
+}
+
+// cancelReplacement takes a withdrawal back when the instance turns out to be as desired: the spec was changed back.
+func (ps *pass) cancelReplacement() {
+	if ps.p.Status.DrainingSince == nil {
+		return
+	}
+	ps.p.Status.DrainingSince, ps.p.Status.ReplacingSince = nil, nil
+	ps.leavePlace()
+	ps.r.Leases.Readmit(ps.leaseKey())
+}
+
+// replaceDead exchanges an instance that stopped. It serves nobody, yet it takes its turn like the others: a backend that
+// stops everything must not empty the fleet.
+func (ps *pass) replaceDead(ctx context.Context) (ctrl.Result, error) {
+	ps.withdraw()
+	if ps.blocked != nil {
+		ps.provisioned(metav1.ConditionFalse, ps.blocked.reason, ps.blocked.message)
+		ps.health()
+		return ps.steady(), ps.write(ctx)
+	}
+	if ps.p.Status.DrainingSince == nil {
+		if !ps.takePlace() {
+			ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, "the instance stopped; it "+waitingMessage)
+			ps.health()
+			return ps.again(turnPoll), ps.write(ctx)
+		}
+		ps.p.Status.DrainingSince = ptr.To(ps.now())
+		ps.noteDeath(ps.inst.CreatedAt)
+	}
+	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, ps.describe("the instance stopped; it is removed and created anew"))
+	ps.health()
+	res, err := ps.remove(ctx)
+	if err != nil {
+		ps.leavePlace()
+	}
+	return res, err
+}
+
+// drainForDeletion withdraws an instance that is to be deleted and returns how long its leases may still hold that back.
+func (ps *pass) drainForDeletion() time.Duration {
+	if ps.seen != sightRunning && ps.seen != sightDrifted {
+		return 0
+	}
+	live := ps.r.Leases.Withdraw(ps.leaseKey())
+	left := ps.r.Intervals.Drain - ps.r.Clock.Since(ps.p.DeletionTimestamp.Time)
+	if live == 0 || left < 0 {
+		return 0
+	}
+	return left
+}
+
+// leaseKey is what leases on the recorded instance belong to.
+func (ps *pass) leaseKey() fleet.LeaseKey { return fleet.FromObject(ps.p, ps.creds).LeaseKey() }
