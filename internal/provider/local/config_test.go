@@ -80,7 +80,7 @@ func TestFolderHostAndBinaryAreChecked(t *testing.T) {
 	must(t, os.WriteFile(file, nil, 0o600))
 	everybodys := filepath.Join(dir, "everybodys")
 	must(t, os.Mkdir(everybodys, 0o700))
-	must(t, os.Chmod(everybodys, 0o777)) //nolint:gosec // what is refused
+	must(t, os.Chmod(everybodys, 0o777))
 	for name, tc := range map[string]struct{ host, dir, binary, want string }{
 		"host in capitals": {"HOST", dir, binary, "line 1: provider \"test\": local.host: \"HOST\": want 1 to 63"},
 		"host with slash":  {"a/b", dir, binary, "local.host: \"a/b\""},

@@ -13,6 +13,7 @@ import (
 )
 
 func TestConforms(t *testing.T) {
+	t.Parallel()
 	seen := &skips{T: providertest.Go(t), all: new([]string)}
 	providertest.Run(seen, conformanceEnv)
 	want := []string{

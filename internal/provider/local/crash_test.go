@@ -42,7 +42,15 @@ func (w *world) converges(req provider.CreateRequest, ref provider.Ref, when str
 	default:
 		w.t.Errorf("%s: Get = %v", when, err)
 	}
-	must(w.t, p.Delete(ctx, w.old(ref)))
+	// A process that the dead operator had just started may get to its record between two looks of a Delete; then that
+	// Delete is transient and the next one finds it.
+	w.eventually("Delete succeeding "+when, func() bool {
+		err := p.Delete(ctx, w.old(ref))
+		if err != nil && provider.Class(err) != provider.ErrTransient {
+			w.t.Fatalf("%s: Delete = %v", when, err)
+		}
+		return err == nil
+	})
 	w.absent(p, ref)
 	if !within(patience, func() bool { return len(w.leftovers()) == 0 }) {
 		w.t.Fatalf("%s: there is left %v", when, w.leftovers())
@@ -50,6 +58,7 @@ func (w *world) converges(req provider.CreateRequest, ref provider.Ref, when str
 }
 
 func TestCrashAtEveryStep(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		do, at string
 		exists bool
@@ -60,6 +69,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 		{"delete", "remove.log", true}, {"delete", "remove.json", true}, {"delete", "done", false},
 	} {
 		t.Run(tc.do+" "+tc.at, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(providertest.Go(t))
 			req := w.request()
 			req.Credentials = &provider.Credentials{Username: "user", Password: "secret", Revision: "r1"}
@@ -83,6 +93,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 // half of the rounds it is paused first, while another one works on the folder. Set EPX_CRASH_SEED to draw the same
 // instants again.
 func TestCrashesAtRandomInstants(t *testing.T) {
+	t.Parallel()
 	seed := time.Now().UnixNano()
 	if text := os.Getenv("EPX_CRASH_SEED"); text != "" {
 		var err error
@@ -90,11 +101,12 @@ func TestCrashesAtRandomInstants(t *testing.T) {
 		must(t, err)
 	}
 	t.Logf("EPX_CRASH_SEED=%d", seed)
-	r := rand.New(rand.NewPCG(uint64(seed), 0)) //nolint:gosec // instants, not secrets
-	for round := range 30 {
+	r := rand.New(rand.NewPCG(uint64(seed), 0))
+	for round := range 24 {
 		delay, paused := time.Duration(r.Int64N(int64(60*time.Millisecond))), r.IntN(2) == 0
 		when := fmt.Sprintf("EPX_CRASH_SEED=%d, round %d, killed after %s, paused before: %t", seed, round, delay, paused)
 		t.Run(strconv.Itoa(round), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(providertest.Go(t))
 			req := w.request()
 			if round%3 > 0 {

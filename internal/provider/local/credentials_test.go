@@ -17,6 +17,7 @@ import (
 )
 
 func TestCredentialsRotateWithinThreeSeconds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(providertest.Go(t))
 	p := w.provider()
 	before := provider.Credentials{Username: "user", Password: "first:secret", Revision: "r1"}

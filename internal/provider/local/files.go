@@ -22,10 +22,10 @@ func (p *Provider) lockDir(ctx context.Context, how int) (unlock func(), err err
 	// The folder itself is locked: a lock file in it would be one more thing that is left in the end.
 	f, err := p.folder.Open(".")
 	if err != nil {
-		return nil, fmt.Errorf("the state folder cannot be locked: %w", scopeError(err))
+		return nil, fmt.Errorf("the state folder cannot be locked: %w", err)
 	}
 	got := func() bool {
-		err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB) //nolint:gosec // descriptors fit
+		err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 		return !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR)
 	}
 	if !await(ctx, got) {
@@ -47,28 +47,16 @@ func (p *Provider) lockDir(ctx context.Context, how int) (unlock func(), err err
 func (p *Provider) inPlace(f *os.File) error {
 	held, err := f.Stat()
 	if err != nil {
-		return fmt.Errorf("the state folder cannot be read: %w", scopeError(err))
+		return fmt.Errorf("the state folder cannot be read: %w", err)
 	}
 	found, err := os.Stat(p.dir)
 	if err != nil {
-		return fmt.Errorf("the state folder cannot be read: %w", scopeError(err))
+		return fmt.Errorf("the state folder cannot be read: %w", err)
 	}
 	if !os.SameFile(held, found) {
 		return errors.New("the state folder was replaced by another one; put it back, or restart the operator to work with the new one")
 	}
 	return nil
-}
-
-// errScope hides fs.ErrNotExist: what is missing is the scope, not the instance.
-type errScope struct{ err error }
-
-func (e errScope) Error() string { return e.err.Error() }
-
-func scopeError(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return errScope{err}
-	}
-	return err
 }
 
 // await looks until done says true or ctx ends. It looks at least once, unless ctx has ended before.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,7 @@ func TestADeniedFolder(t *testing.T) {
 }
 
 func TestWaitingForTheLockEnds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(providertest.Go(t))
 	w.window.CallTimeout = 100 * time.Millisecond
 	p := w.provider()
@@ -109,7 +111,12 @@ func TestStrangeThingsInTheFolder(t *testing.T) {
 		"a broken link": func(path string) error { return os.Symlink("nowhere", path) },
 		"no JSON":       func(path string) error { return os.WriteFile(path, []byte("x"), 0o600) },
 		"null":          func(path string) error { return os.WriteFile(path, []byte("null"), 0o600) },
-		"too much":      func(path string) error { return os.WriteFile(path, make([]byte, 1<<20), 0o600) },
+		"too much": func(path string) error {
+			return os.WriteFile(path, []byte(foreignRecord(filepath.Base(path))+strings.Repeat(" ", 64<<10)), 0o600)
+		},
+		"another host's": func(path string) error {
+			return os.WriteFile(path, []byte(strings.Replace(foreignRecord(filepath.Base(path)), host, "elsewhere", 1)), 0o600)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(providertest.Go(t))
@@ -131,4 +138,11 @@ func TestStrangeThingsInTheFolder(t *testing.T) {
 			w.deleted(p, other)
 		})
 	}
+}
+
+// foreignRecord is a record as the provider writes them, of the file's instance.
+func foreignRecord(file string) string {
+	return recordOf(strings.TrimSuffix(file, ".json"), "127.0.0.1", provider.Marks{
+		UID: "00000000-0000-4000-8000-000000000001", Installation: owner.Installation, Cluster: owner.Cluster, Attempt: 1,
+	})
 }

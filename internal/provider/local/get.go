@@ -96,7 +96,7 @@ func (p *Provider) ListByTag(ctx context.Context) (provider.Listing, error) {
 		}
 		inst, err := p.instance(r)
 		if err != nil {
-			return provider.Listing{}, p.fail(op, inst.ID, err)
+			return provider.Listing{}, p.fail(op, "", err)
 		}
 		out.Instances = append(out.Instances, inst)
 	}

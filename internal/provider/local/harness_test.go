@@ -52,7 +52,7 @@ func conformanceEnv(t providertest.T) *providertest.Env {
 		Window:       w.window,
 		Wait:         w.wait,
 		Leftovers:    func(context.Context) ([]string, error) { return w.leftovers(), nil },
-		Many:         12,
+		Many:         8,
 		NoCloudInit:  true,
 
 		Advance:    w.advance,

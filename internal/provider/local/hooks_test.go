@@ -4,11 +4,14 @@ package local_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -43,7 +46,7 @@ func (w *world) holdDelete() (<-chan struct{}, func()) {
 func (w *world) holdFolder() (<-chan struct{}, func()) {
 	f, err := os.Open(w.dir)
 	must(w.t, err)
-	must(w.t, unix.Flock(int(f.Fd()), unix.LOCK_EX)) //nolint:gosec // descriptors fit
+	must(w.t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 	before := w.descriptors()
 	reached, stop, stopped := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -110,7 +113,7 @@ func (w *world) moveAway() (restore func()) {
 
 func (w *world) deny() (restore func()) {
 	must(w.t, os.Chmod(w.dir, 0))
-	return func() { must(w.t, os.Chmod(w.dir, 0o700)) } //nolint:gosec // a folder
+	return func() { must(w.t, os.Chmod(w.dir, 0o700)) }
 }
 
 // fillPool gives every address to another installation.
@@ -120,9 +123,8 @@ func (w *world) fillPool() (restore func()) {
 	for i := 1; i < 31; i++ {
 		uid := fmt.Sprintf("filler-%d", i)
 		id := "hosts/" + host + "/processes/" + provider.NameFromUID(uid)
-		must(w.t, os.WriteFile(w.file(id, ".json"), fmt.Appendf(nil,
-			`{"version":1,"host":%q,"name":%q,"identity":"i","marks":{"uid":%q,"installation":"x","cluster":"y","attempt":1},"listen":"%s%d","port":1,"exit":"%[4]s%[5]d"}`,
-			host, provider.NameFromUID(uid), uid, block, i), 0o600))
+		content := recordOf(provider.NameFromUID(uid), block+strconv.Itoa(i), provider.Marks{UID: uid, Installation: "x", Cluster: "y", Attempt: 1})
+		must(w.t, os.WriteFile(w.file(id, ".json"), []byte(content), 0o600))
 		files = append(files, w.file(id, ".json"))
 	}
 	return func() {
@@ -130,4 +132,16 @@ func (w *world) fillPool() (restore func()) {
 			must(w.t, os.Remove(file))
 		}
 	}
+}
+
+// recordOf is a record of an instance on one address, as the provider writes them.
+func recordOf(name, address string, m provider.Marks) string {
+	data, err := json.Marshal(map[string]any{
+		"version": 1, "host": host, "name": name, "identity": "i", "createdAt": time.Unix(0, 0).UTC(), "marks": m,
+		"listen": address, "port": 1, "exit": address,
+	})
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
 }

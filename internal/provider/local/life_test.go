@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -45,6 +44,7 @@ func target(t *testing.T) *httptest.Server {
 }
 
 func TestInstancesOutliveTheOperator(t *testing.T) {
+	t.Parallel()
 	w := newWorld(providertest.Go(t))
 	w.extra = "allowDestinations: [127.0.0.0/8]\n"
 	s := target(t)
@@ -92,6 +92,7 @@ func TestKilledProcessIsStopped(t *testing.T) {
 }
 
 func TestRecordRemovedByHandEndsTheProcess(t *testing.T) {
+	t.Parallel()
 	w := newWorld(providertest.Go(t))
 	p := w.provider()
 	req := w.request()
@@ -140,6 +141,7 @@ func TestDeleteLetsARequestFinish(t *testing.T) {
 }
 
 func TestDeleteKillsWhatDoesNotEnd(t *testing.T) {
+	t.Parallel()
 	w := newWorld(providertest.Go(t))
 	p := w.provider()
 	ref, _ := w.created(p, w.request())
@@ -152,42 +154,18 @@ func TestDeleteKillsWhatDoesNotEnd(t *testing.T) {
 	w.eventually("nothing being left", func() bool { return len(w.leftovers()) == 0 })
 }
 
-func TestLeftoversOfCrashesAreSwept(t *testing.T) {
+func TestAnOldRequestStartsNothing(t *testing.T) {
 	w := newWorld(providertest.Go(t))
 	p := w.provider()
-	kept, _ := w.created(p, w.request())
-	gone := w.ref(w.request(), 1)
-	other := w.dir + "/notes.txt"
-	plant := func() {
-		t.Helper()
-		for _, path := range []string{
-			w.file(kept.ID, ".json.tmp"), w.file(kept.ID, ".auth.tmp"), w.file(gone.ID, ".json.tmp"), w.file(gone.ID, ".auth"),
-			w.file(gone.ID, ".log"), other,
-		} {
-			must(t, os.WriteFile(path, nil, 0o600))
+	p.OnStep(func(step string) {
+		if step != "looked" {
+			t.Errorf("Create came as far as %q", step)
 		}
+	})
+	req := w.request()
+	err := p.Create(context.Background(), req, w.old(w.ref(req, 1)))
+	expectClass(t, err, provider.ErrTransient)
+	if provider.Reason(err) != provider.ReasonWindowClosed {
+		t.Errorf("Create = %v with reason %q", err, provider.Reason(err))
 	}
-	check := func(by string) {
-		t.Helper()
-		var files []string
-		for _, line := range w.leftovers() {
-			if strings.Contains(line, " file ") {
-				files = append(files, line)
-			}
-		}
-		if len(files) != 3 { // record and log of the one that runs, and the note
-			t.Errorf("after %s there are %v", by, files)
-		}
-	}
-	plant()
-	must(t, p.Delete(context.Background(), gone))
-	check("a Delete of what is absent")
-	plant()
-	ref, _ := w.created(p, w.request())
-	w.deleted(p, ref)
-	check("Create and Delete")
-	w.running(p, kept)
-	must(t, os.Remove(other))
-	w.deleted(p, kept)
-	w.nothingLeft("in the end")
 }

@@ -17,6 +17,7 @@ import (
 )
 
 func TestAStrangerWithTheRecordIsNeverKilled(t *testing.T) {
+	t.Parallel()
 	w := newWorld(providertest.Go(t))
 	p := w.provider()
 	ref, _ := w.created(p, w.request())
@@ -48,6 +49,7 @@ func TestAStrangerWithTheRecordIsNeverKilled(t *testing.T) {
 }
 
 func TestAProxyOfAnotherRecordIsNeverKilled(t *testing.T) {
+	t.Parallel()
 	w := newWorld(providertest.Go(t))
 	p := w.provider()
 	ref, _ := w.created(p, w.request())

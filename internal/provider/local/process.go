@@ -34,7 +34,7 @@ func (p *Provider) start(ctx context.Context, r record) error {
 	defer ready.Close() //nolint:errcheck // only read
 
 	// Not CommandContext: the process outlives the call, and the operator.
-	cmd := exec.Command(p.config.Binary, p.arguments(r)...) //nolint:gosec // the operator's own configuration
+	cmd := exec.Command(p.config.Binary, p.arguments(r)...) //nolint:gosec,noctx // the operator's own configuration; no context, as above
 	cmd.Dir, cmd.Env = p.dir, []string{}                    // nothing of the operator's environment is the proxy's business
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = log, log, []*os.File{child}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -13,6 +13,7 @@ import (
 )
 
 func TestTwoOperatorsNeverShareASlot(t *testing.T) {
+	t.Parallel()
 	const slots, each = 9, 6
 	w := newWorld(providertest.Go(t))
 	w.shrink(slots)
@@ -65,6 +66,7 @@ func TestTwoOperatorsNeverShareASlot(t *testing.T) {
 }
 
 func TestCreateRacingDelete(t *testing.T) {
+	t.Parallel()
 	w := newWorld(providertest.Go(t))
 	w.shrink(1)
 	a, b := w.provider(), w.provider()

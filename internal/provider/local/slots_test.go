@@ -3,10 +3,14 @@ package local
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
@@ -65,5 +69,13 @@ func TestFreeTakesTheFirstThatCanBeUsed(t *testing.T) {
 	})
 	if err != nil || s.listen.String() != "192.0.2.3" {
 		t.Errorf("got %v, %v", s, err)
+	}
+}
+
+func TestAForbiddenPortIsTheProxysAffair(t *testing.T) {
+	pool := []slotRange{{network: netip.MustParsePrefix("192.0.2.0/29")}}
+	_, err := free(pool, nil, 80, func(slot) error { return &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", unix.EACCES)} })
+	if classOf(err) != provider.ErrPermanent {
+		t.Errorf("%v is %v, want ErrPermanent: ErrDenied would stop the provider for everybody", err, classOf(err))
 	}
 }

@@ -54,7 +54,7 @@ func newWorld(t providertest.T) *world {
 	c := clocktesting.NewFakePassiveClock(time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC))
 	w := &world{t: t, dir: filepath.Join(dir, "state"), binary: binary, clock: c}
 	w.window = provider.Window{Clock: c, CallTimeout: 30 * time.Second, Skew: 5 * time.Second}
-	block := fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(256)) //nolint:gosec // addresses, not secrets
+	block := fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(256))
 	w.pool = "[{listen: " + block + ".0/27}]"
 	w.port = freePort(t, block+".1")
 	t.Cleanup(func() {
@@ -74,10 +74,10 @@ func newWorld(t providertest.T) *world {
 func freePort(t providertest.T, address string) int32 {
 	t.Helper()
 	for range 100 {
-		port := 10000 + rand.IntN(20000) //nolint:gosec // a port, not a secret
+		port := 10000 + rand.IntN(20000)
 		if l, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port))); err == nil {
 			_ = l.Close()
-			return int32(port) //nolint:gosec // in range
+			return int32(port)
 		}
 	}
 	t.Fatalf("no free port on %s", address)
