@@ -68,7 +68,7 @@ type Intervals struct {
 	Drain time.Duration
 }
 
-// Reconciler reconciles Proxies. All fields are required.
+// Reconciler reconciles Proxies. All fields but Random are required.
 type Reconciler struct {
 	// Client reads from the cache and writes; Live reads from the API server.
 	Client client.Client
@@ -89,6 +89,8 @@ type Reconciler struct {
 	Intervals   Intervals
 	// MaxReplacing bounds the instances of one provider that are replaced at one time.
 	MaxReplacing Share
+	// Random returns numbers in [0,1) that spread waits; rand.Float64 when nil.
+	Random func() float64
 
 	memory memory
 }

@@ -56,7 +56,7 @@ func (ps *pass) failureOf(err error) failure {
 func (ps *pass) fail(err error) (wait time.Duration) {
 	f := ps.failureOf(err)
 	latch := ptr.Deref(ps.p.Status.Latch, v1alpha1.Latch{})
-	wait = jitter(f.wait(int(latch.Attempts)))
+	wait = ps.r.jitter(f.wait(int(latch.Attempts)))
 	latch.Reason, latch.SpecMark, latch.Revision = f.reason, ps.want.mark, ps.handle.Revision
 	latch.Attempts++
 	latch.NextRetryTime = ptr.To(metav1.NewMicroTime(ps.now().Add(wait)))

@@ -31,6 +31,11 @@ func (ps *pass) get(ctx context.Context, ref provider.Ref) {
 	defer cancel()
 	ps.inst, ps.err = ps.handle.Provider.Get(ctx, ref)
 	ps.seen, ps.listed = look(ref, ps.inst, ps.err), false
+	if ps.err == nil && ps.inst.Identity != "" && ps.inst.Marks.Attempt == ref.Attempt {
+		// To have seen the instance is an answer to its creation: once it is gone again, the attempt is over, and what
+		// comes next gets a number of its own (leases and verdicts belong to it).
+		ps.r.memory.answer(ps.key, ref.Attempt, ref.RequestedAt)
+	}
 }
 
 // compare tells a running instance that is as desired from one that has to be replaced. While it is not known what is

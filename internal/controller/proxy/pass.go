@@ -81,7 +81,7 @@ func (ps *pass) again(d time.Duration) ctrl.Result {
 	if ps.later > 0 && ps.later < d {
 		d = ps.later
 	}
-	return ctrl.Result{RequeueAfter: jitter(d), Priority: ptr.To(0)}
+	return ctrl.Result{RequeueAfter: ps.r.jitter(d), Priority: ptr.To(0)}
 }
 
 // steady ends a pass after which nothing has to happen: list, watch and probe wake the Proxy when something does.
@@ -99,6 +99,10 @@ func (ps *pass) poll(limit time.Duration) ctrl.Result {
 }
 
 // jitter spreads d by ten percent either way, so that a fleet made at once is not polled at once.
-func jitter(d time.Duration) time.Duration {
-	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d)) //nolint:gosec // spreading load needs no secrecy
+func (r *Reconciler) jitter(d time.Duration) time.Duration {
+	random := r.Random
+	if random == nil {
+		random = rand.Float64
+	}
+	return d + time.Duration((random()-0.5)*0.2*float64(d))
 }

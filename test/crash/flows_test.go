@@ -1,0 +1,144 @@
+package crash
+
+import (
+	"slices"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+)
+
+// flow is a story told to one Proxy: each step is taken as soon as its condition holds, at the edge of a pass.
+type flow struct {
+	name  string
+	steps []storyStep
+	// least is how many effects a normal run must have: fewer would mean that the flow shows less than it says.
+	least int
+	// restored: the record was falsified, so a second instance may appear for a while.
+	restored bool
+}
+
+type storyStep struct {
+	when func(*world) bool
+	do   func(*world)
+}
+
+func at(when func(*world) bool, do func(*world)) storyStep { return storyStep{when, do} }
+
+// Conditions.
+
+func always(*world) bool { return true }
+
+func running(attempt int64) func(*world) bool {
+	return func(w *world) bool {
+		p := w.get()
+		return p != nil && p.Status.Instance != nil && p.Status.Instance.Attempt >= attempt && p.Status.IP != ""
+	}
+}
+
+// recreated: settled again after a second creation. It may be of the same attempt where a death hid the first one's end.
+func recreated(w *world) bool { return sent("create", 2)(w) && settled(w) }
+
+// sent reports whether the n-th effect of that name has been tried.
+func sent(name string, n int) func(*world) bool {
+	return func(w *world) bool {
+		count := 0
+		for _, e := range w.effects {
+			if e == name {
+				count++
+			}
+		}
+		return count >= n
+	}
+}
+
+// Deeds.
+
+func toZone(zone string) func(*world) {
+	return func(w *world) {
+		w.edit(func(p *v1alpha1.Proxy) { p.Spec.Placement = &v1alpha1.Placement{Zone: zone} })
+	}
+}
+
+func toPort(port int32) func(*world) {
+	return func(w *world) { w.edit(func(p *v1alpha1.Proxy) { p.Spec.Port = ptr.To(port) }) }
+}
+
+func userData(text string) func(*world) {
+	return func(w *world) {
+		w.edit(func(p *v1alpha1.Proxy) { p.Spec.CloudInit = &v1alpha1.CloudInit{Inline: text} })
+	}
+}
+
+func ask(value string) func(*world) {
+	return func(w *world) {
+		w.edit(func(p *v1alpha1.Proxy) {
+			if p.Annotations == nil {
+				p.Annotations = map[string]string{}
+			}
+			p.Annotations[v1alpha1.AnnotationReplace] = value
+		})
+	}
+}
+
+func stopInstance(w *world) {
+	if p := w.get(); p != nil {
+		w.backend.Stop(p.Status.ProviderID, "")
+	}
+}
+
+// restoreStatus puts an older status back, as a restore from a backup does.
+func restoreStatus(old v1alpha1.ProxyStatus) func(*world) {
+	return func(w *world) {
+		if p := w.get(); p != nil {
+			p.Status = *old.DeepCopy()
+			w.must(w.api.Status().Update(w.ctx(), p))
+		}
+	}
+}
+
+func remove(w *world) { w.delete() }
+
+func flows() []flow {
+	return []flow{
+		{name: "create", least: 7, steps: []storyStep{at(running(1), remove)}},
+		{name: "replace", least: 12, steps: []storyStep{at(running(1), toPort(8080)), at(recreated, remove)}},
+		{name: "zone edit during create", least: 9, steps: []storyStep{at(sent("create", 1), toZone("zone-b")), at(inZone("zone-b"), remove)}},
+		{name: "zone edit during delete", least: 12, steps: []storyStep{
+			at(running(1), toPort(8080)), at(sent("delete", 1), toZone("zone-b")), at(inZone("zone-b"), remove),
+		}},
+		{name: "a to b to a", least: 7, steps: []storyStep{
+			at(running(1), toZone("zone-b")), at(sent("delete", 1), toZone("zone-a")), at(recreated, remove),
+		}},
+		{name: "delete during create", least: 4, steps: []storyStep{at(sent("create", 1), remove)}},
+		{name: "delete before the first pass", least: 0, steps: []storyStep{at(always, remove)}},
+		{name: "user-data changed before the create is visible", least: 7, steps: []storyStep{
+			at(sent("create", 1), userData("#cloud-config new")), at(settled, remove),
+		}},
+		{name: "replace asked twice", least: 12, steps: []storyStep{
+			at(running(1), ask("1")), at(sent("delete", 1), ask("2")), at(recreated, remove),
+		}},
+		{name: "the instance stops by itself", least: 12, steps: []storyStep{at(running(1), stopInstance), at(recreated, remove)}},
+		{name: "restore of an empty status", least: 8, restored: true, steps: []storyStep{
+			at(running(1), restoreStatus(v1alpha1.ProxyStatus{})), at(settled, remove),
+		}},
+		{name: "restore of an older status", least: 12, restored: true, steps: func() []storyStep {
+			var old v1alpha1.ProxyStatus
+			return []storyStep{
+				at(running(1), func(w *world) { old = *w.get().Status.DeepCopy(); toPort(8080)(w) }),
+				at(recreated, func(w *world) { restoreStatus(old)(w) }),
+				at(settled, remove),
+			}
+		}()},
+	}
+}
+
+// settled: the instance runs and is the one on record, as the spec wants it.
+func settled(w *world) bool { return w.converged() == nil && slices.Contains(w.effects, "create") }
+
+func inZone(zone string) func(*world) bool {
+	return func(w *world) bool {
+		p := w.get()
+		return p != nil && p.Status.IP != "" && p.Status.ProviderID == "zones/"+zone+"/instances/"+instanceName(p)
+	}
+}

@@ -1,0 +1,298 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+	"github.com/egress-proxies/egress-proxies-operator/internal/controller/proxy"
+	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/instrument"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/providertest"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/registry"
+)
+
+const (
+	callTimeout = 30 * time.Second
+	skew        = 5 * time.Second
+	entry       = "cloud"
+)
+
+var key = types.NamespacedName{Namespace: "default", Name: "a"}
+
+// visibility is how the backend's effects come about.
+type visibility struct {
+	name  string
+	delay time.Duration
+	// fail makes the first accepted creation fail after it was accepted.
+	fail       bool
+	leaveParts bool
+}
+
+func visibilities() []visibility {
+	return []visibility{
+		{name: "at once"},
+		{name: "after 90 s", delay: 90 * time.Second},
+		{name: "failing late", fail: true},
+		{name: "failing late with parts left", fail: true, leaveParts: true},
+	}
+}
+
+// moment is when, around an effect, the operator dies.
+type moment int
+
+const (
+	never moment = iota
+	before
+	unanswered // sent; it takes effect late, and nobody hears of it
+	answered
+)
+
+func (m moment) String() string {
+	return [...]string{"never", "before", "sent, no answer", "after its answer"}[m]
+}
+
+// died is what a killed operator panics with.
+type died struct{}
+
+// world is one Proxy, one backend and one operator that can be killed.
+type world struct {
+	api     client.Client
+	clock   *clocktesting.FakeClock
+	backend *providertest.Backend
+	vis     visibility
+	random  *rand.Rand
+	r       *proxy.Reconciler
+
+	effects []string
+	killAt  int // index of the effect, -1 for none
+	when    moment
+	late    time.Duration // how late an unanswered call arrives
+	failed  bool          // the late failure has happened
+
+	// maxVisible is the most instances that were to be seen at one time.
+	maxVisible int
+	released   error // what was wrong when the finalizer was released
+}
+
+func newWorld(kind providertest.Kind, vis visibility, seed uint64) *world {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		panic(err)
+	}
+	clk := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	w := &world{
+		api:   fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.Proxy{}).Build(),
+		clock: clk, vis: vis, killAt: -1, random: rand.New(rand.NewPCG(seed, seed)), late: 10 * time.Second,
+		backend: providertest.NewBackend(kind, clk, providertest.BackendOptions{
+			CreateDelay: vis.delay, DeleteDelay: vis.delay, BootDelay: 2 * time.Second, Visibility: vis.delay,
+		}),
+	}
+	w.backend.OnCall(w.fault)
+	w.restart()
+	return w
+}
+
+// fault injects the visibility's late failure and holds back calls whose sender has died.
+func (w *world) fault(op string, _ provider.Ref) (f providertest.Fault) {
+	if op == providertest.OpCreate && w.vis.fail && !w.failed {
+		w.failed = true
+		f.FailLate, f.LeaveParts = errors.New("internal error"), w.vis.leaveParts
+	}
+	if (op == providertest.OpCreate || op == providertest.OpDelete) && w.dyingUnanswered() {
+		f.ArriveAfter = w.late
+	}
+	return f
+}
+
+// dyingUnanswered reports whether the effect under way is the one whose answer is lost.
+func (w *world) dyingUnanswered() bool { return w.when == unanswered && len(w.effects)-1 == w.killAt }
+
+// effect runs do as one effect of the operator and kills it where that is asked for.
+func (w *world) effect(name string, do func() error) error {
+	w.effects = append(w.effects, name)
+	mine := len(w.effects)-1 == w.killAt
+	if mine && w.when == before {
+		panic(died{})
+	}
+	err := do()
+	if mine && (w.when == unanswered || w.when == answered) {
+		panic(died{})
+	}
+	return err
+}
+
+// restart replaces the operator by one that knows nothing but what is on record.
+func (w *world) restart() {
+	c := &mortalClient{Client: w.api, w: w}
+	p := &mortalProvider{Provider: w.backend.Provider(entry, provider.Owner{Installation: "mine", Cluster: "here"},
+		provider.Window{Clock: w.clock, CallTimeout: callTimeout, Visibility: w.vis.delay, Skew: skew}), w: w}
+	share, err := proxy.ParseShare("100%")
+	if err != nil {
+		panic(err)
+	}
+	w.r = &proxy.Reconciler{
+		Client: c, Live: c, CloudInit: c, Auth: c, Health: noHealth{}, Observations: observer{w, p}, Fleet: noFleet{}, Leases: noLeases{},
+		Providers: lookup{registry.Handle{Name: entry, Revision: "1", Provider: instrument.WithMetrics(p, entry, w.clock, noMetrics{})}},
+		Events:    events.NewFakeRecorder(10_000), Clock: w.clock, CallTimeout: callTimeout, MaxReplacing: share, Random: w.random.Float64,
+		Intervals: proxy.Intervals{
+			ProvisioningPoll: 10 * time.Second, DeletionPoll: 10 * time.Second, DriftPoll: time.Minute, QuotaRetry: 5 * time.Minute,
+			Provisioning: 15 * time.Minute, Drain: 2 * time.Minute,
+		},
+	}
+}
+
+// pass runs one pass and lets the time until the next one pass. A killed operator is restarted two seconds later.
+func (w *world) pass() {
+	rv := ""
+	if p := w.get(); p != nil {
+		rv = p.ResourceVersion
+	}
+	res, dead := w.reconcile()
+	w.look()
+	wait := res.RequeueAfter
+	now := w.get()
+	switch {
+	case dead:
+		w.restart()
+		wait = 2 * time.Second
+	case now != nil && now.ResourceVersion != rv:
+		wait = 50 * time.Millisecond // its own write wakes it
+	case wait == 0 || wait > 30*time.Second:
+		wait = 30 * time.Second
+	}
+	w.clock.Step(wait)
+	w.look()
+}
+
+func (w *world) reconcile() (res ctrl.Result, dead bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(died); !ok {
+				panic(r)
+			}
+			dead = true
+		}
+	}()
+	ctx := ctrl.LoggerInto(context.Background(), logr.Discard())
+	res, err := w.r.Reconcile(ctx, ctrl.Request{NamespacedName: key})
+	if err != nil {
+		res.RequeueAfter = time.Second
+	}
+	return res, false
+}
+
+// look keeps watch over what must never be.
+func (w *world) look() {
+	visible := 0
+	for _, i := range w.backend.Instances() {
+		if !i.Pending {
+			visible++
+		}
+	}
+	w.maxVisible = max(w.maxVisible, visible)
+	if left := w.backend.Instances(); w.get() == nil && len(left) > 0 && w.released == nil {
+		w.released = fmt.Errorf("the finalizer was released while there was %v", left)
+	}
+}
+
+func (w *world) get() *v1alpha1.Proxy {
+	p := &v1alpha1.Proxy{}
+	err := w.api.Get(context.Background(), key, p)
+	if client.IgnoreNotFound(err) != nil {
+		panic(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+func (w *world) create() {
+	w.must(w.api.Create(context.Background(), &v1alpha1.Proxy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "6f1c3d1e-0000-4000-8000-000000000001", Generation: 1},
+		Spec:       v1alpha1.ProxySpec{Mode: v1alpha1.ModeManaged, Provider: entry},
+	}))
+}
+
+func (w *world) edit(change func(*v1alpha1.Proxy)) {
+	p := w.get()
+	if p == nil {
+		return
+	}
+	change(p)
+	p.Generation++
+	w.must(w.api.Update(context.Background(), p))
+}
+
+func (w *world) delete() {
+	if p := w.get(); p != nil {
+		w.must(w.api.Delete(context.Background(), p))
+	}
+}
+
+func (w *world) must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+type noHealth struct{}
+
+func (noHealth) Verdict(types.NamespacedName) (fleet.Verdict, bool) { return fleet.Verdict{}, false }
+
+type noFleet struct{}
+
+func (noFleet) Count(string) fleet.Count            { return fleet.Count{Recorded: 1} }
+func (noFleet) Replacing(types.NamespacedName) bool { return false }
+
+type noLeases struct{}
+
+func (noLeases) Withdraw(fleet.LeaseKey) int { return 0 }
+func (noLeases) Readmit(fleet.LeaseKey)      {}
+
+type noMetrics struct{}
+
+func (noMetrics) ProviderRequest(string, string, string, time.Duration) {}
+
+type lookup struct{ h registry.Handle }
+
+func (l lookup) Lookup(string) (registry.Handle, bool) { return l.h, true }
+
+// observer lists at every question: the freshest list there can be.
+type observer struct {
+	w *world
+	p provider.Provider
+}
+
+func (o observer) Seen(string, string, string) (provider.Instance, bool) {
+	return provider.Instance{}, false
+}
+
+func (o observer) Strays(_, uid, id string) (out []provider.Instance) {
+	listing, err := o.p.ListByTag(context.Background())
+	if err != nil {
+		return nil
+	}
+	for _, i := range listing.Instances {
+		if i.Marks.UID == uid && i.ID != id {
+			out = append(out, i)
+		}
+	}
+	return out
+}
