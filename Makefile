@@ -26,8 +26,17 @@ controlplane: ## Prepare etcd and kube-apiserver for tests and demo (once; about
 	@$(GO) run ./hack/controlplane >/dev/null
 
 .PHONY: test
-test: controlplane ## Run all tests with the race detector, against a real control plane.
+test: controlplane ## Run all tests with the race detector, against a real control plane, then the crash matrix.
 	$(GO) test $(TESTFLAGS) $(PKG)
+	$(MAKE) --no-print-directory test-crash CRASHFLAGS='$(filter -json,$(TESTFLAGS))'
+
+.PHONY: test-crash
+test-crash: ## Kill the operator around every effect of every flow; CRASH_SEED changes the jitter.
+	$(GO) test -count=1 -run TestMatrix $(or $(CRASHFLAGS),-v) ./test/crash $(if $(CRASHFLAGS),,| grep -vE '^ *(---|===) (PASS|RUN|PAUSE|CONT)')
+
+.PHONY: test-mutation
+test-mutation: ## Break each numbered rule of docs/guarantees.md in turn and expect its test to go red.
+	$(GO) run ./hack/mutation
 
 .PHONY: demo
 demo: build controlplane ## Show the whole system on this machine; DEMO=once ends after the proof.

@@ -27,6 +27,7 @@ func atAttempt(n int64) func(*v1alpha1.Proxy) bool {
 }
 
 func TestADriftedInstanceIsDrainedAndReplaced(t *testing.T) {
+	t.Parallel()
 	everyKind(t, func(t *testing.T, kind providertest.Kind) {
 		x := newRig(t, kind, providertest.BackendOptions{DeleteDelay: 5 * time.Second})
 		key := x.managed("a")
@@ -80,6 +81,7 @@ func TestLeasesHoldAReplacementOnlyUntilTheDrainTimeout(t *testing.T) {
 }
 
 func TestWhatCannotBeReplacedKeepsServing(t *testing.T) {
+	t.Parallel()
 	for name, edit := range map[string]func(*v1alpha1.Proxy){
 		"the plan is refused": func(p *v1alpha1.Proxy) { p.Spec.Placement = &v1alpha1.Placement{Zone: "zone-typo"} },
 		"cloud-init needs credentials that there are not": func(p *v1alpha1.Proxy) {
@@ -188,6 +190,7 @@ func (x *rig) serving() (n int) {
 }
 
 func TestTheBudgetBoundsHowManyAreReplacedAtOneTime(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		wrong func(x *rig, keys []types.NamespacedName)
 		// dead: they stop serving at once, so only attempts count.
@@ -243,6 +246,7 @@ func TestTheBudgetBoundsHowManyAreReplacedAtOneTime(t *testing.T) {
 }
 
 func TestAReplacementThatDoesNotGetHealthyStopsTheRollout(t *testing.T) {
+	t.Parallel()
 	for name, broken := range map[string]func(*rig){
 		"unhealthy":         func(*rig) {}, // nobody says that the new ones are healthy
 		"cannot be created": func(x *rig) { x.backend.SetCapacity(1) },
@@ -278,6 +282,7 @@ func TestAReplacementThatDoesNotGetHealthyStopsTheRollout(t *testing.T) {
 }
 
 func TestInstancesThatDieYoungComeBackWithBackoff(t *testing.T) {
+	t.Parallel()
 	for name, die := range map[string]func(*providertest.Backend, string) bool{
 		"stopped":  func(b *providertest.Backend, id string) bool { return b.Stop(id, "") },
 		"vanished": func(b *providertest.Backend, id string) bool { return b.Vanish(id) },
@@ -325,6 +330,7 @@ func TestWhatDoesNotComeUpInTimeIsGivenUp(t *testing.T) {
 }
 
 func TestStraysAreRemovedOnlyWhileTheRecordedInstanceExists(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		prepare func(x *rig, p *v1alpha1.Proxy)
 		left    int

@@ -25,8 +25,7 @@ func (ps *pass) removeStrays(ctx context.Context) (ctrl.Result, error) {
 	if live.UID != ps.p.UID || live.ResourceVersion != ps.p.ResourceVersion {
 		return ctrl.Result{}, conflict(ps.key.Name, "the object changed since this pass read it")
 	}
-	ps.get(ctx, ref)
-	if ps.err != nil || ps.inst.Identity == "" || ps.inst.Marks.Attempt != ref.Attempt {
+	if !ps.recordedExists(ctx, ref) {
 		return ps.poll(ps.r.Intervals.ProvisioningPoll), nil
 	}
 	for _, inst := range strays {
@@ -40,4 +39,10 @@ func (ps *pass) removeStrays(ctx context.Context) (ctrl.Result, error) {
 		}
 	}
 	return ps.again(ps.r.Intervals.DriftPoll), nil
+}
+
+// recordedExists asks the backend for the instance on record.
+func (ps *pass) recordedExists(ctx context.Context, ref provider.Ref) bool {
+	ps.get(ctx, ref)
+	return ps.err == nil && ps.inst.Identity != "" && ps.inst.Marks.Attempt == ref.Attempt
 }
