@@ -26,6 +26,7 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/controller/proxy"
 	"github.com/egress-proxies/egress-proxies-operator/internal/discovery"
 	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
+	"github.com/egress-proxies/egress-proxies-operator/internal/gc"
 	"github.com/egress-proxies/egress-proxies-operator/internal/health"
 	"github.com/egress-proxies/egress-proxies-operator/internal/lease"
 	"github.com/egress-proxies/egress-proxies-operator/internal/metrics"
@@ -181,11 +182,20 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 	if err := a.controller(ctx, engine, observer, ledger, cloudInit, auth); err != nil {
 		return err
 	}
+	collector, err := gc.New(gc.Options{
+		Providers: a.providers, Live: a.mgr.GetAPIReader(), Clock: a.clock, Owner: a.owner,
+		Interval: o.gcInterval, MinAge: o.gcMinAge, CallTimeout: o.callTimeout, DryRun: o.gcDryRun,
+		Namespace: o.namespace, AllowNamespaced: o.gcAllowNamespaced, Approve: o.gcApprove,
+		Metrics: m, Events: a.mgr.GetEventRecorder("egress-proxies-operator"),
+	})
+	if err != nil {
+		return err
+	}
 	// The engine takes over the verdicts on record of the Proxies it finds at its start, so they have to be there first.
 	probing := &after{ready: feed.Synced(), then: engine}
 	observing := &after{ready: feed.Synced(), then: observer}
 	var errs []error
-	for _, r := range []manager.Runnable{early{cloudInit}, early{auth}, feed, ledger, api, probing, observing} {
+	for _, r := range []manager.Runnable{early{cloudInit}, early{auth}, feed, ledger, api, probing, observing, collector} {
 		errs = append(errs, a.mgr.Add(r))
 	}
 	return errors.Join(errs...)

@@ -46,6 +46,12 @@ type options struct {
 	minReportInterval time.Duration
 	externalAllow     string
 
+	gcInterval        time.Duration
+	gcMinAge          time.Duration
+	gcDryRun          bool
+	gcAllowNamespaced bool
+	gcApprove         string
+
 	discoveryAddress string
 	discoveryToken   string // from DISCOVERY_TOKEN alone: flags show in process lists
 	requireAuth      bool
@@ -94,6 +100,12 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	f.DurationVar(&o.minReportInterval, "min-report-interval", 60*time.Second, "least time between two reports of a changed latency or reason (1s to 1h)")
 	f.StringVar(&o.externalAllow, "external-allow-cidrs", "", "comma-separated `CIDRs` in which External endpoints may lie although they are loopback, link-local or metadata addresses")
 
+	f.DurationVar(&o.gcInterval, "gc-interval", 10*time.Minute, "interval between two sweeps for orphaned instances (10s to 24h)")
+	f.DurationVar(&o.gcMinAge, "gc-min-age", 10*time.Minute, "age below which no instance counts as orphaned (1m to 24h)")
+	f.BoolVar(&o.gcDryRun, "gc-dry-run", false, "say which instances are orphaned, delete none")
+	f.BoolVar(&o.gcAllowNamespaced, "gc-allow-namespaced", false, "collect although --namespace restricts the operator: only instances whose mark names that namespace")
+	f.StringVar(&o.gcApprove, "gc-approve", "", "`digest` of a set of orphans that the breaker holds: release exactly that set")
+
 	f.StringVar(&o.discoveryAddress, "discovery-bind-address", ":8090", "`address` of the discovery and lease API")
 	f.BoolVar(&o.requireAuth, "require-auth", false, "refuse to start when the API has no token (DISCOVERY_TOKEN)")
 	f.IntVar(&o.maxConnections, "discovery-max-connections", 4096, "connections to the API at one time (1 to 1000000)")
@@ -141,6 +153,7 @@ func envName(flagName string) string {
 
 var (
 	label        = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	digests      = regexp.MustCompile(`^[0-9a-f]{16}$`)
 	installation = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
 )
 
@@ -210,6 +223,11 @@ func (o *options) validate() error {
 	number("health-workers", o.healthWorkers, 1, 10_000)
 	duration("health-tick", o.healthTick, 100*time.Millisecond, time.Minute)
 	duration("min-report-interval", o.minReportInterval, time.Second, time.Hour)
+	duration("gc-interval", o.gcInterval, 10*time.Second, 24*time.Hour)
+	duration("gc-min-age", o.gcMinAge, time.Minute, 24*time.Hour)
+	if o.gcApprove != "" && !digests.MatchString(o.gcApprove) {
+		bad("gc-approve", strconv.Quote(o.gcApprove), "16 hex digits or nothing")
+	}
 	address("discovery-bind-address", o.discoveryAddress, false)
 	number("discovery-max-connections", o.maxConnections, 1, 1_000_000)
 	duration("max-lease-ttl", o.maxLeaseTTL, time.Second, 24*time.Hour)

@@ -19,7 +19,12 @@ type Metrics struct {
 	probes           prometheus.Histogram
 	probeLast        *prometheus.GaugeVec
 	probeFailures    *prometheus.CounterVec
+	targetRefusals   *prometheus.CounterVec
 	leaseRequests    *prometheus.CounterVec
+	orphansDeleted   *prometheus.CounterVec
+	gcFailures       *prometheus.CounterVec
+	gcHeld           *prometheus.GaugeVec
+	gcSwept          prometheus.Gauge
 }
 
 // New registers all metrics with r. leases is asked at every scrape and must not block.
@@ -40,15 +45,31 @@ func New(r prometheus.Registerer, store *fleet.Store, leases func() int) (*Metri
 		probeFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: prefix + "healthcheck_failures_total", Help: "Failed probes of a proxy.",
 		}, []string{"namespace", "proxy"}),
+		targetRefusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: prefix + "healthcheck_target_refusals_total", Help: "Probes of a proxy whose target answered 401, 403 or 429 through it.",
+		}, []string{"namespace", "proxy"}),
 		leaseRequests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: prefix + "lease_requests_total", Help: "Requests for a lease by how they ended.",
 		}, []string{"outcome"}),
 	}
+	m.orphansDeleted = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: prefix + "orphans_deleted_total", Help: "Orphaned instances that were deleted.",
+	}, []string{"provider"})
+	m.gcFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: prefix + "gc_failures_total", Help: "Failures of the orphan collector by what it was about to do.",
+	}, []string{"provider", "op"})
+	m.gcHeld = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: prefix + "gc_breaker_held", Help: "Orphans that the breaker holds; the digest releases exactly that set.",
+	}, []string{"provider", "digest"})
+	m.gcSwept = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: prefix + "gc_last_sweep_timestamp_seconds", Help: "When the last sweep ended.",
+	})
 	active := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: prefix + "leases_active", Help: "Leases held at this moment.",
 	}, func() float64 { return float64(leases()) })
 	for _, c := range []prometheus.Collector{
-		m.providerRequests, m.providerDuration, m.probes, m.probeLast, m.probeFailures, m.leaseRequests, active, phases{store},
+		m.providerRequests, m.providerDuration, m.probes, m.probeLast, m.probeFailures, m.targetRefusals, m.leaseRequests, active, phases{store},
+		m.orphansDeleted, m.gcFailures, m.gcHeld, m.gcSwept,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, err
@@ -73,14 +94,39 @@ func (m *Metrics) ObserveProbe(namespace, name string, took time.Duration, ok bo
 	}
 }
 
+// ObserveTargetRefusal counts one probe that passed through the proxy to a target that refused it.
+func (m *Metrics) ObserveTargetRefusal(namespace, name string) {
+	m.targetRefusals.WithLabelValues(namespace, name).Inc()
+}
+
 // Forget drops the series of one proxy.
 func (m *Metrics) Forget(namespace, name string) {
 	m.probeLast.DeleteLabelValues(namespace, name)
 	m.probeFailures.DeleteLabelValues(namespace, name)
+	m.targetRefusals.DeleteLabelValues(namespace, name)
 }
 
 // LeaseRequest counts one request for a lease.
 func (m *Metrics) LeaseRequest(outcome string) { m.leaseRequests.WithLabelValues(outcome).Inc() }
+
+// OrphanDeleted counts one deleted orphan.
+func (m *Metrics) OrphanDeleted(provider string) { m.orphansDeleted.WithLabelValues(provider).Inc() }
+
+// CollectionFailed counts one failure of the orphan collector.
+func (m *Metrics) CollectionFailed(provider, op string) {
+	m.gcFailures.WithLabelValues(provider, op).Inc()
+}
+
+// BreakerHeld shows how many orphans of a provider the breaker holds; with none the series goes.
+func (m *Metrics) BreakerHeld(provider string, held int, digest string) {
+	m.gcHeld.DeletePartialMatch(prometheus.Labels{"provider": provider})
+	if held > 0 {
+		m.gcHeld.WithLabelValues(provider, digest).Set(float64(held))
+	}
+}
+
+// Swept notes when a sweep ended.
+func (m *Metrics) Swept(at time.Time) { m.gcSwept.Set(float64(at.Unix())) }
 
 // phases counts proxies at scrape time: gauges that every reconcile adjusts drift sooner or later.
 type phases struct{ store *fleet.Store }
