@@ -54,6 +54,7 @@ lint: ## Run the linters of .golangci.yml.
 generate: ## Generate deep copies, CRDs, RBAC and the reference of flags.
 	$(GO) tool -modfile=$(TOOLS) controller-gen object crd paths=./api/... output:crd:dir=config/crd
 	$(GO) test ./cmd/operator -run TestFlagsReference -update
+	KUBEBUILDER_ASSETS=$$($(GO) run ./hack/controlplane) $(GO) test ./internal/controller/proxy -run TestStateTableReference -update
 
 .PHONY: verify
 verify: ## Check that generated files, modules and formatting are up to date.

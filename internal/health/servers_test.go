@@ -93,6 +93,12 @@ func says(text string) func(net.Conn) {
 	return func(c net.Conn) {
 		head(c)
 		_, _ = io.WriteString(c, text)
+		// Closed with something unread, the connection would be reset, and which of the two the other side sees first
+		// would be a matter of luck.
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite()
+			_, _ = io.Copy(io.Discard, c)
+		}
 	}
 }
 

@@ -95,6 +95,37 @@ func TestADeletionThatMeetsErrorsStaysVisibleAndGoesOn(t *testing.T) {
 	}
 }
 
+// TestADeletionIsNotReleasedByAnError: whatever goes wrong with the look at the instance, it proves nothing.
+func TestADeletionIsNotReleasedByAnError(t *testing.T) {
+	t.Parallel()
+	for name, class := range map[string]error{
+		"transient": provider.ErrTransient, "permanent": provider.ErrPermanent, "denied": provider.ErrDenied, "quota": provider.ErrQuotaExceeded,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := newRig(t, providertest.KindName, providertest.BackendOptions{})
+			key := x.managed("a")
+			x.untilRunning(key)
+			x.backend.OnCall(func(op string, _ provider.Ref) providertest.Fault {
+				switch op {
+				case providertest.OpGet:
+					return providertest.Fault{Err: errors.Join(errors.New("cannot tell"), class)}
+				case providertest.OpList: // an empty list is no proof either
+					x.backend.SetUnread("zone-a", true)
+				}
+				return providertest.Fault{}
+			})
+			x.delete(key)
+			for range 20 {
+				x.step(x.pass(key).RequeueAfter)
+			}
+			if p := x.get(key); p == nil || x.instances() != 1 || p.Status.Phase != v1alpha1.PhaseDeleting {
+				t.Fatalf("object %v, %d instances", p, x.instances())
+			}
+		})
+	}
+}
+
 func TestReleaseWaitsForAnotherInstanceOfTheSameUID(t *testing.T) {
 	x := newRig(t, providertest.KindGCP, providertest.BackendOptions{})
 	key := x.managed("a")
