@@ -45,6 +45,8 @@ func (ps *pass) act(ctx context.Context) (ctrl.Result, error) {
 			return ps.discard(ctx, "not running within "+ps.r.Intervals.Provisioning.String())
 		}
 		return ps.wait(ctx)
+	case stepAwait:
+		return ps.wait(ctx)
 	case stepResume:
 		return ps.resume(ctx)
 	case stepCreateNext:

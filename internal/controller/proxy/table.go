@@ -37,6 +37,8 @@ const (
 	stepResume step = "write a new requestedAt, create the same attempt, once"
 	// stepPoll: look again; what has not come up within the provisioning time-out is deleted.
 	stepPoll step = "poll; past the provisioning time-out delete by identity"
+	// stepAwait: look again.
+	stepAwait step = "poll"
 	// stepSettle: take address and condition over; nothing to do.
 	stepSettle step = "take the address over"
 	// stepDelete: delete what was seen, by its identity.
@@ -68,19 +70,19 @@ func rows() []row {
 	return []row{
 		{sightNoAttempt, stepCreateNext, stepRelease},
 		{sightNotFound, stepCreateNext, stepRelease},
-		{sightNothingYet, stepResume, stepPoll},
+		{sightNothingYet, stepResume, stepAwait},
 		{sightProvisioning, stepPoll, stepDelete},
 		{sightRunning, stepSettle, stepDelete},
 		{sightDrifted, stepReplace, stepDelete},
 		{sightStopped, stepReplaceDead, stepDelete},
-		{sightDeleting, stepPoll, stepPoll},
+		{sightDeleting, stepAwait, stepAwait},
 		{sightFailedLeft, stepDelete, stepDelete},
 		{sightFailedClean, stepRetryLater, stepRelease},
 		{sightUnknown, stepHold, stepDelete},
 		{sightOlder, stepDelete, stepDelete},
 		{sightNewer, stepRestored, stepDelete},
 		{sightConflict, stepHold, stepRelease},
-		{sightConflictEarly, stepHold, stepPoll},
+		{sightConflictEarly, stepHold, stepAwait},
 		{sightError, stepHold, stepHold},
 	}
 }
