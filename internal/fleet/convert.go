@@ -12,7 +12,7 @@ import (
 )
 
 // FromObject returns the snapshot of p with the credentials that its spec names. creds is nil when the spec names none
-// or when they cannot be read. p is not kept.
+// or when they cannot be read. p is not kept, but the CA bundle in its spec is shared and must not be changed.
 func FromObject(p *v1alpha1.Proxy, creds *provider.Credentials) *Proxy {
 	out := &Proxy{
 		Key:        types.NamespacedName{Namespace: p.Namespace, Name: p.Name},
@@ -42,7 +42,7 @@ func FromObject(p *v1alpha1.Proxy, creds *provider.Credentials) *Proxy {
 	if out.Endpoint.Scheme == "" {
 		out.Endpoint.Scheme = v1alpha1.DefaultEndpointScheme
 	}
-	out.Reported = reported(p, out.Subject())
+	out.Reported = reported(p, out)
 	return out
 }
 
@@ -59,8 +59,12 @@ func (p *Proxy) fromManaged(o *v1alpha1.Proxy, provisioned *metav1.Condition) {
 	}
 }
 
-func reported(p *v1alpha1.Proxy, subject Subject) Verdict {
-	v := Verdict{Subject: subject}
+func reported(p *v1alpha1.Proxy, out *Proxy) Verdict {
+	v := Verdict{Subject: out.Subject()}
+	if st := p.Status; out.Mode == v1alpha1.ModeExternal && st.IP != "" {
+		// The spec may have been changed since the status was written, which then speaks of another endpoint.
+		v.Subject.Endpoint.Host, v.Subject.Endpoint.Port = st.IP, st.Port
+	}
 	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionHealthy)
 	if c == nil {
 		return v

@@ -3,8 +3,10 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,6 +28,8 @@ type Feed struct {
 	AuthIndex string
 
 	synced chan struct{}
+	// mu makes reading the caches and applying what was read one step, see refresh.
+	mu sync.Mutex
 }
 
 // NewFeed returns a feed that is not started yet. See the fields of Feed for the arguments.
@@ -39,8 +43,17 @@ func (f *Feed) Synced() <-chan struct{} { return f.synced }
 // NeedLeaderElection lets every replica keep its read model, so that a new leader starts with a full one.
 func (f *Feed) NeedLeaderElection() bool { return false }
 
-// Start registers for events and blocks until ctx ends. Events are handled in the order in which they happened.
+// Start registers for events and blocks until ctx ends.
 func (f *Feed) Start(ctx context.Context) error {
+	if err := f.register(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// register starts the feeding and returns once the store holds what existed, or when ctx ends.
+func (f *Feed) register(ctx context.Context) error {
 	secrets, err := f.Secrets.GetInformer(ctx, &corev1.Secret{})
 	if err != nil {
 		return fmt.Errorf("watching credentials: %w", err)
@@ -53,58 +66,63 @@ func (f *Feed) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watching Proxies: %w", err)
 	}
-	onSecret := func(o any) { f.secretChanged(ctx, o) }
-	if _, err := secrets.AddEventHandler(handler(onSecret, onSecret)); err != nil {
+	if _, err := secrets.AddEventHandler(handler(func(key types.NamespacedName) { f.secretChanged(ctx, key) })); err != nil {
 		return err
 	}
-	reg, err := proxies.AddEventHandler(handler(func(o any) { f.apply(ctx, o) }, f.remove))
+	reg, err := proxies.AddEventHandler(handler(func(key types.NamespacedName) { f.refresh(ctx, key) }))
 	if err != nil {
 		return err
 	}
 	if toolscache.WaitForCacheSync(ctx.Done(), reg.HasSynced) {
 		close(f.synced)
 	}
-	<-ctx.Done()
 	return nil
 }
 
-func handler(changed, deleted func(any)) toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    changed,
-		UpdateFunc: func(_, o any) { changed(o) },
-		DeleteFunc: func(o any) {
-			if lost, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
-				o = lost.Obj
-			}
-			deleted(o)
-		},
+// handler tells of every event which object it is about, and nothing else.
+func handler(changed func(types.NamespacedName)) toolscache.ResourceEventHandler {
+	tell := func(o any) {
+		if lost, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+			o = lost.Obj
+		}
+		if obj, ok := o.(client.Object); ok {
+			changed(client.ObjectKeyFromObject(obj))
+		}
 	}
+	return toolscache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, o any) { tell(o) }, DeleteFunc: tell}
 }
 
-func (f *Feed) apply(ctx context.Context, o any) {
-	if p, ok := o.(*v1alpha1.Proxy); ok {
+// refresh makes the store hold what the caches say of the Proxy under key. Proxies and Secrets have a goroutine each
+// that brings their events, and either may be ahead of the other: what an event carries could be older than what the
+// store got from the other side. Events are therefore taken as a hint alone. Each comes after the caches have what it
+// is about, so the last one leaves the store with the latest.
+func (f *Feed) refresh(ctx context.Context, key types.NamespacedName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := &v1alpha1.Proxy{}
+	err := f.Proxies.Get(ctx, key, p)
+	switch {
+	case err == nil:
 		f.Store.Apply(FromObject(p, f.credentials(ctx, p)))
+	case apierrors.IsNotFound(err):
+		if old := f.Store.Get(key); old != nil {
+			f.Store.Remove(key, old.UID)
+		}
+	case ctx.Err() == nil:
+		ctrl.LoggerFrom(ctx).Error(err, "reading a Proxy from the cache", "namespace", key.Namespace, "proxy", key.Name)
 	}
 }
 
-func (f *Feed) remove(o any) {
-	if p, ok := o.(*v1alpha1.Proxy); ok {
-		f.Store.Remove(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, string(p.UID))
-	}
-}
-
-func (f *Feed) secretChanged(ctx context.Context, o any) {
-	s, ok := o.(*corev1.Secret)
-	if !ok {
-		return
-	}
+func (f *Feed) secretChanged(ctx context.Context, secret types.NamespacedName) {
 	var list v1alpha1.ProxyList
-	if err := f.Proxies.List(ctx, &list, client.InNamespace(s.Namespace), client.MatchingFields{f.AuthIndex: s.Name}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the Proxies of a credentials Secret", "secret", s.Name)
+	if err := f.Proxies.List(ctx, &list, client.InNamespace(secret.Namespace), client.MatchingFields{f.AuthIndex: secret.Name}); err != nil {
+		if ctx.Err() == nil {
+			ctrl.LoggerFrom(ctx).Error(err, "listing the Proxies of a credentials Secret", "namespace", secret.Namespace, "secret", secret.Name)
+		}
 		return
 	}
 	for i := range list.Items {
-		f.apply(ctx, &list.Items[i])
+		f.refresh(ctx, client.ObjectKeyFromObject(&list.Items[i]))
 	}
 }
 

@@ -112,7 +112,8 @@ type Proxy struct {
 	CredentialsMissing bool
 	// ObservedAt is when the endpoint was last seen to belong to the instance; it decides between two claims.
 	ObservedAt time.Time
-	// Reported is what the object's status says of its health, for seeding after a restart.
+	// Reported is what the object's status says of its health, for seeding after a restart. Its Subject is another than
+	// the current one where the status is older than the spec.
 	Reported Verdict
 	// Verdict is the engine's, about the current subject; its Health is HealthUnknown when there is none.
 	Verdict Verdict

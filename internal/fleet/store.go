@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 )
 
 // Store holds the snapshots. All methods are safe for concurrent use and block only on the store's own lock.
@@ -83,6 +81,12 @@ func (s *Store) Apply(next *Proxy) {
 	if old != nil && old.Verdict.Subject == next.Subject() {
 		next.Verdict = old.Verdict
 	}
+	if old != nil && old.UID == next.UID && !next.ObservedAt.After(old.ObservedAt) {
+		next.ObservedAt = old.ObservedAt
+		if next.claims() && next.Endpoint != old.Endpoint {
+			next.ObservedAt = s.latestClaim(next)
+		}
+	}
 	s.put(old, next)
 }
 
@@ -123,9 +127,7 @@ func (s *Store) put(old, next *Proxy) {
 				drop(s.byAttr, attribute{k, v}, old.Key)
 			}
 		}
-		if next == nil || old.Endpoint != next.Endpoint {
-			drop(s.byAddr, old.Endpoint, old.Key)
-		}
+		drop(s.byAddr, old.Endpoint, old.Key)
 	}
 	if next == nil {
 		delete(s.proxies, old.Key)
@@ -134,7 +136,7 @@ func (s *Store) put(old, next *Proxy) {
 		for k, v := range next.Attributes {
 			add(s.byAttr, attribute{k, v}, next.Key)
 		}
-		if next.Mode == v1alpha1.ModeManaged && next.Endpoint.Host != "" {
+		if next.claims() {
 			add(s.byAddr, next.Endpoint, next.Key)
 		}
 	}
@@ -145,36 +147,6 @@ func (s *Store) put(old, next *Proxy) {
 	if next != nil {
 		s.settleClaims(next.Endpoint)
 	}
-}
-
-// settleClaims leaves an endpoint claimed by several Managed Proxies to the one observed last: the others' addresses
-// are older knowledge. s.mu is held.
-func (s *Store) settleClaims(e Endpoint) {
-	var winner *Proxy
-	for key := range s.byAddr[e] {
-		p := s.proxies[key]
-		if winner == nil || claimsBefore(winner, p) {
-			winner = p
-		}
-	}
-	for key := range s.byAddr[e] {
-		p := s.proxies[key]
-		if lost := p != winner; lost != p.AddressLost {
-			next := *p
-			next.AddressLost = lost
-			s.proxies[key] = &next
-			s.notify(key)
-		}
-	}
-}
-
-// claimsBefore reports whether b's claim is better than a's. Equal times fall back to the key so that the outcome does
-// not depend on the order of events.
-func claimsBefore(a, b *Proxy) bool {
-	if !a.ObservedAt.Equal(b.ObservedAt) {
-		return a.ObservedAt.Before(b.ObservedAt)
-	}
-	return compareKeys(a.Key, b.Key) > 0
 }
 
 // Get returns the snapshot under key, nil when there is none.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -110,21 +111,38 @@ func (o *Observer) look(ctx context.Context, h registry.Handle) {
 		if p.Attempt == 0 {
 			continue
 		}
-		found := byUID[p.UID]
-		recorded := slices.IndexFunc(found, func(i provider.Instance) bool { return i.ID == p.ProviderID })
-		switch {
-		case recorded < 0 && len(listing.Unread) > 0: // it may be where nothing could be read
-		case recorded < 0, len(found) > 1, differs(p, found[recorded]):
+		if concerns(p, byUID[p.UID], listing.Unread) {
 			o.o.Wake(p.Key)
 		}
 	}
 }
 
-// differs reports whether the instance is not what the snapshot was made from. One that is still on its way is polled by
-// the reconciler anyway.
+// concerns reports whether what was listed of p's instances asks for a pass over p.
+func concerns(p *fleet.Proxy, found []provider.Instance, unread []string) bool {
+	recorded := slices.IndexFunc(found, func(i provider.Instance) bool { return i.ID == p.ProviderID })
+	switch {
+	case recorded >= 0:
+		return len(found) > 1 || differs(p, found[recorded])
+	case within(p.ProviderID, unread):
+		return false
+	}
+	// What is not provisioned is not expected to be there; the reconciler asks for it at its own pace, which may be slow
+	// on purpose.
+	return p.Provisioned
+}
+
+// within reports whether id lies in one of the scopes, which are runs of the elements of its path.
+func within(id string, scopes []string) bool {
+	return slices.ContainsFunc(scopes, func(scope string) bool {
+		return strings.Contains("/"+id+"/", "/"+strings.Trim(scope, "/")+"/")
+	})
+}
+
+// differs reports whether the instance is not what the snapshot was made from. One that is on its way up or down is
+// polled by the reconciler; one that turns out to run although it was given up is news.
 func differs(p *fleet.Proxy, inst provider.Instance) bool {
 	if !p.Provisioned {
-		return false
+		return inst.State == provider.StateRunning && !p.Draining && !p.Deleting
 	}
 	return inst.State != provider.StateRunning || inst.Marks.Attempt != p.Attempt ||
 		inst.IP != p.Endpoint.Host || inst.Port != p.Endpoint.Port || inst.ExitAddress != p.ExitAddress
