@@ -39,7 +39,7 @@ func mutants() []mutant {
 			pkg: localTests, test: "TestConforms"},
 		{rule: "R8", what: "act on an object that changed", file: "internal/controller/proxy/write.go",
 			from: "patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})", to: "patch := client.MergeFrom(before)",
-			pkg: reconciler, test: "TestAStaleCacheNeverCreatesNorDeletes"},
+			pkg: reconciler, test: "TestAWriteInBetweenDropsThePass"},
 		{rule: "R9", what: "release without looking at the list", file: "internal/controller/proxy/deletion.go",
 			from: "	if left == 0 {", to: "	if left >= 0 {",
 			pkg: reconciler, test: "TestReleaseWaitsForAnotherInstanceOfTheSameUID"},

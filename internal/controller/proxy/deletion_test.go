@@ -127,7 +127,7 @@ func TestADeletionIsNotReleasedByAnError(t *testing.T) {
 }
 
 func TestReleaseWaitsForAnotherInstanceOfTheSameUID(t *testing.T) {
-	x := newRig(t, providertest.KindGCP, providertest.BackendOptions{})
+	x := newRig(t, providertest.KindGCP, providertest.BackendOptions{DeleteDelay: 10 * time.Second})
 	key := x.managed("a")
 	p := x.untilRunning(key)
 	marks := provider.Marks{
