@@ -92,7 +92,7 @@ func mutants() []mutant {
 			from: "	gone, err := c.gone(ctx, o)", to: "	gone, err := true, ctx.Err()",
 			pkg: gc, test: "TestTheProxyIsReadAgainBeforeTheDelete"},
 		{rule: "R20", what: "no breaker", file: "internal/gc/breaker.go",
-			from: "	if !trips(len(doomed), instances) || m.covers(doomed) {", to: "	if len(doomed) >= 0 {",
+			from: "	if !trips(len(doomed), instances, r.Verdicts[Live]) || m.covers(doomed) {", to: "	if len(doomed) >= 0 {",
 			pkg: gc, test: "TestAFleetOfFiveThatLostAllItsProxiesIsHeldUntilApproved"},
 		{rule: "R21", what: "offer on a verdict about something else", file: "internal/fleet/snapshot.go",
 			from: "	case p.Verdict.Subject != p.Subject() || p.Verdict.Health == HealthUnknown:", to: "	case p.Verdict.Health == HealthUnknown:",
