@@ -206,6 +206,22 @@ func TestSeededVerdictLapses(t *testing.T) {
 	}
 }
 
+// What the status says about another endpoint (edited while nobody watched) is no verdict about this one: it is probed at
+// once instead.
+func TestAReportAboutAnotherSubjectIsNotSeeded(t *testing.T) {
+	underTest(t, nil, func(r *rig) {
+		r.store.Apply(proxy("a", reported(fleet.Healthy), func(p *fleet.Proxy) { p.Reported.Subject.Endpoint.Port++ }))
+		r.start()
+		if h := r.health("a"); h != fleet.HealthUnknown {
+			t.Errorf("health %v", h)
+		}
+		r.end(r.take(), good(0))
+		if h := r.health("a"); h != fleet.Healthy {
+			t.Errorf("health %v after the probe", h)
+		}
+	})
+}
+
 // Real transitions need a full run after a restart, too.
 func TestSeededVerdictNeedsAFullRun(t *testing.T) {
 	underTest(t, nil, func(r *rig) {

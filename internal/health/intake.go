@@ -69,7 +69,7 @@ func (e *Engine) takeInOne(key types.NamespacedName, atStart bool) (tell bool) {
 	}
 	st = &state{proxy: p, judge: newJudge(p.Subject()), began: never}
 	e.states[key] = st
-	if atStart && p.Reported.Health != fleet.HealthUnknown {
+	if atStart && p.Reported.Health != fleet.HealthUnknown && p.Reported.Subject == p.Subject() {
 		e.seed(st)
 		return false
 	}

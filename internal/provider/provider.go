@@ -157,6 +157,7 @@ type Instance struct {
 // Listing is the answer to ListByTag.
 type Listing struct {
 	Instances []Instance
-	// Unread names the scopes that could not be read. Nothing may be concluded about instances in them.
+	// Unread names the scopes that could not be read, each as one or more neighbouring path elements of the IDs in it
+	// ("zones/b", "hosts/h1"). Nothing may be concluded about instances in them.
 	Unread []string
 }
