@@ -223,9 +223,11 @@ func (w *world) get() *v1alpha1.Proxy {
 	return p
 }
 
-func (w *world) create() {
+func (w *world) create() { w.createAs("6f1c3d1e-0000-4000-8000-000000000001") }
+
+func (w *world) createAs(uid types.UID) {
 	w.must(w.api.Create(context.Background(), &v1alpha1.Proxy{
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "6f1c3d1e-0000-4000-8000-000000000001", Generation: 1},
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: uid, Generation: 1},
 		Spec:       v1alpha1.ProxySpec{Mode: v1alpha1.ModeManaged, Provider: entry},
 	}))
 }
