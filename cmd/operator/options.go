@@ -73,6 +73,10 @@ const envPrefix = "EPX_"
 func (o *options) flags(out io.Writer) *flag.FlagSet {
 	f := flag.NewFlagSet("operator", flag.ContinueOnError)
 	f.SetOutput(out)
+	f.Usage = func() {
+		fmt.Fprint(out, "Usage: operator [flags]\n\nThe cluster is found through KUBECONFIG, ~/.kube/config or the Pod's service account. Every flag has an environment\nvariable EPX_<FLAG>, which the flag overrides. DISCOVERY_TOKEN is the token of the discovery API.\n\n")
+		f.PrintDefaults()
+	}
 	f.StringVar(&o.providersConfig, "providers-config", "/etc/proxy-operator/providers.yaml", "`file` with the provider entries")
 	f.StringVar(&o.namespace, "namespace", "", "watch this `namespace` alone; all when empty")
 	f.StringVar(&o.installationID, "installation-id", "", "`ID` that marks this installation's instances: 1 to 63 characters of a-z, 0-9 and '-'; derived from cluster, namespace and leader election ID when empty. It must not change while instances exist")
@@ -113,10 +117,10 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	f.DurationVar(&o.maxLeaseTTL, "max-lease-ttl", time.Hour, "longest lease duration a request may name (1s to 24h)")
 	f.DurationVar(&o.maxLeaseLife, "max-lease-lifetime", 24*time.Hour, "longest life of a lease, renewals included (max-lease-ttl to 720h)")
 	f.DurationVar(&o.cooldownWindow, "cooldown-window", 10*time.Minute, "how long a banned or rate-limited proxy rests for a target (1s to 24h)")
-	f.StringVar(&o.leasePrefer, "lease-prefer", "latency", "among equally loaded proxies: `latency` or rotation")
+	f.StringVar(&o.leasePrefer, "lease-prefer", "latency", "`order` among equally loaded proxies: latency or rotation")
 
 	f.IntVar(&o.logLevel, "log-level", 0, "verbosity: 0 events worth a line, 1 each operation, 2 details")
-	f.StringVar(&o.logFormat, "log-format", "json", "`json` or console")
+	f.StringVar(&o.logFormat, "log-format", "json", "`format` of log lines: json or console")
 	f.BoolVar(&o.version, "version", false, "print the version and exit")
 	return f
 }

@@ -124,11 +124,12 @@ func (d *demo) startOperator(ctx context.Context) error {
 		"--discovery-bind-address", fmt.Sprintf("127.0.0.1:%d", d.ports.api),
 		"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", d.ports.metrics),
 		"--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", d.ports.probes),
-		"--require-auth", "--drift-poll", "1s", "--log-level", "1",
+		"--require-auth", "--drift-poll", "1s", "--drain-timeout", "5s", "--log-level", "1",
 		"--external-allow-cidrs", "127.0.0.0/8",
 	)
 	d.operator.Env = append(os.Environ(), "KUBECONFIG="+d.kubeconfig, "DISCOVERY_TOKEN="+d.token)
 	d.operator.Stdout, d.operator.Stderr = log, log
+	d.operator.SysProcAttr = ownGroup()
 	if err := d.operator.Start(); err != nil {
 		return fmt.Errorf("%w (make build makes the binaries)", err)
 	}
@@ -152,6 +153,7 @@ func (d *demo) startExternal(ctx context.Context) error {
 	listen := net.JoinHostPort(externalAddress, strconv.Itoa(d.ports.proxy))
 	d.external = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(binDir(), "egress-proxy"),
 		"--listen", listen, "--exit-address", externalAddress, "--allow-destinations", "127.0.0.0/8")
+	d.external.SysProcAttr = ownGroup()
 	if err := d.external.Start(); err != nil {
 		return err
 	}
@@ -187,6 +189,9 @@ func (d *demo) stop() error {
 	}
 	return errors.Join(errs...)
 }
+
+// ownGroup keeps a terminal's Ctrl-C from a process: the demo ends it itself, once it has taken its proxies away.
+func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // end asks a process to end and kills it when it does not within 30 seconds.
 func end(cmd *exec.Cmd) error {

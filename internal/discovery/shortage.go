@@ -32,7 +32,7 @@ func (s *Server) noMatch(x *exchange, refused *lease.NoMatchError) {
 		Considered: refused.Considered, AtCapacity: refused.AtCapacity, InCooldown: refused.InCooldown, Unhealthy: refused.Unhealthy,
 	}
 	if refused.Considered > 0 {
-		body.Message = "every proxy that matches is at capacity, in cooldown or not healthy"
+		body.Message = "every proxy that matches is at capacity, in cooldown or not offered (unhealthy, unprobed, cordoned or draining)"
 		wait := maxRetryAfter
 		if !refused.FreeAt.IsZero() {
 			wait = min(wait, refused.FreeAt.Sub(s.o.Clock.Now()))

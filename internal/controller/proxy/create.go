@@ -93,6 +93,9 @@ func (ps *pass) create(ctx context.Context, attempt int64, recordedID string) (c
 	if err != nil {
 		return ps.refuse(ctx, err)
 	}
+	if ps.creds != nil && recordedID == "" { // a creation that is repeated may have found an instance with older ones
+		ps.r.memory.hand(ps.key, ref.Attempt, ps.creds.Revision)
+	}
 	ps.seen = sightProvisioning
 	return ps.poll(ps.r.Intervals.ProvisioningPoll), nil
 }

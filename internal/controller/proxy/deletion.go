@@ -113,7 +113,7 @@ func (ps *pass) skipCleanup(ctx context.Context) (ctrl.Result, error) {
 	}
 	res, err := ps.removeFinalizer(ctx)
 	if err == nil {
-		ps.event(corev1.EventTypeWarning, "CleanupSkipped", "Delete", left)
+		ps.event(ctx, corev1.EventTypeWarning, "CleanupSkipped", "Delete", left)
 	}
 	return res, err
 }

@@ -23,7 +23,11 @@ func (ps *pass) health() {
 	before := fleet.FromObject(ps.base, ps.creds)
 	unprobed := ok && v.Subject == (fleet.Subject{}) // the engine knows the Proxy and has nothing to say of it
 	if last == nil || now.Endpoint.Host == "" || before.Subject() != subject || unprobed {
-		ps.verdict(fleet.Verdict{Reason: v1alpha1.ReasonNotProbed, Message: "no probe of this instance has ended yet"})
+		message := "no probe of this instance has ended yet"
+		if now.Endpoint.Host == "" {
+			message = "there is no address to probe"
+		}
+		ps.verdict(fleet.Verdict{Reason: v1alpha1.ReasonNotProbed, Message: message})
 	}
 	// Otherwise the engine has not got to it yet, after a restart: what is on record stands until it has.
 }

@@ -87,7 +87,7 @@ func (ps *pass) settle(ctx context.Context) (ctrl.Result, error) {
 	if err := ps.write(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ps.removeStrays(ctx)
+	return ps.rotate(ctx)
 }
 
 func (ps *pass) takeAddress() {

@@ -25,6 +25,9 @@ type entry struct {
 	failures int
 	// written is when this process last wrote the status, messageWritten when it last wrote messages alone.
 	written, messageWritten time.Time
+	// handedAttempt and handedRevision say which credentials this process gave to which instance.
+	handedAttempt  int64
+	handedRevision string
 	// place is the provider entry of which this Proxy took a place for replacements, until placeUntil at least.
 	place      string
 	placeUntil time.Time
@@ -61,6 +64,21 @@ func (m *memory) answer(key types.NamespacedName, attempt int64, requestedAt tim
 func (m *memory) answered(key types.NamespacedName, attempt int64, requestedAt time.Time) (yes bool) {
 	m.with(key, func(e *entry) { yes = e.answeredAttempt == attempt && e.answeredAt.Equal(requestedAt) })
 	return yes
+}
+
+// hand records that the instance of attempt has the credentials of that revision.
+func (m *memory) hand(key types.NamespacedName, attempt int64, revision string) {
+	m.with(key, func(e *entry) { e.handedAttempt, e.handedRevision = attempt, revision })
+}
+
+// handed returns the revision of the credentials that this process gave to the instance of attempt, "" for none.
+func (m *memory) handed(key types.NamespacedName, attempt int64) (revision string) {
+	m.with(key, func(e *entry) {
+		if e.handedAttempt == attempt {
+			revision = e.handedRevision
+		}
+	})
+	return revision
 }
 
 // looked returns how often in a row the same sight was seen before.

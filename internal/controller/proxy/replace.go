@@ -47,7 +47,7 @@ func (ps *pass) replace(ctx context.Context) (ctrl.Result, error) {
 		}
 		ps.p.Status.DrainingSince = ptr.To(ps.now())
 	}
-	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonDraining, "withdrawn to be replaced; waiting for its leases to end")
+	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonDraining, "withdrawn to be replaced ("+ps.why()+"); its leases may end first")
 	ps.health()
 	if err := ps.writeToAct(ctx); err != nil {
 		ps.leavePlace()
@@ -62,6 +62,14 @@ func (ps *pass) replace(ctx context.Context) (ctrl.Result, error) {
 	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, "the instance is removed to be created anew")
 	ps.health()
 	return ps.remove(ctx)
+}
+
+// why says what a replacement is for.
+func (ps *pass) why() string {
+	if ps.replaceAsked() {
+		return "asked for by annotation"
+	}
+	return "the spec changed"
 }
 
 // keepServing leaves the instance as it is and says why.
