@@ -56,5 +56,7 @@ func (x *exchange) unauthorized(presented bool) {
 		challenge, message = challenge+`, error="invalid_token"`, "the token is not valid"
 	}
 	x.Header().Set("WWW-Authenticate", challenge)
+	// Whoever shows no token keeps no connection: idle ones would take the places of those who do.
+	x.Header().Set("Connection", "close")
 	x.fail(&apiError{http.StatusUnauthorized, "unauthorized", message})
 }

@@ -62,6 +62,9 @@ func TestAuthenticationSpellings(t *testing.T) {
 				if got := resp.Header["Proxy-Authenticate"]; len(got) != 1 || got[0] != `Basic realm="egress-proxy"` {
 					t.Fatalf("challenge: %q", got)
 				}
+				if !resp.Close {
+					t.Fatal("who shows no credentials keeps a connection that others could use")
+				}
 			})
 		}
 	}

@@ -124,6 +124,8 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !s.authorized(r):
 		w.Header().Set("Proxy-Authenticate", challenge)
+		// Whoever shows no credentials keeps no connection: idle ones would take the places of those who do.
+		w.Header().Set("Connection", "close")
 		s.refuse(w, r, rec, failure{http.StatusProxyAuthRequired, "http_request_denied", "proxy authentication required"})
 	case r.Method == http.MethodConnect:
 		s.connect(w, r, rec)

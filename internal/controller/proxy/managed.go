@@ -136,7 +136,13 @@ func (ps *pass) hold(ctx context.Context) (ctrl.Result, error) {
 		return ps.poll(ps.r.Intervals.ProvisioningPoll), nil
 	default:
 		f := ps.failureOf(ps.err)
-		ps.keepProvisioned(f.reason, f.message)
+		if ps.seen == sightConflict || ps.seen == sightConflictEarly {
+			// Somebody else stands where the instance was, so the address is theirs: nothing is offered under it.
+			ps.withdraw()
+			ps.provisioned(metav1.ConditionFalse, f.reason, f.message)
+		} else {
+			ps.keepProvisioned(f.reason, f.message)
+		}
 		ps.health()
 		if err := ps.write(ctx); err != nil {
 			return ctrl.Result{}, err

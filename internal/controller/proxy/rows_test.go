@@ -283,6 +283,21 @@ func TestAForeignInstanceUnderTheIDIsLeftAlone(t *testing.T) {
 	})
 }
 
+func TestAConflictWithdrawsTheAddress(t *testing.T) {
+	t.Parallel()
+	x := newRig(t, providertest.KindName, providertest.BackendOptions{})
+	key := x.managed("a")
+	p := x.untilRunning(key)
+	x.health.say(p, fleet.Healthy, v1alpha1.ReasonProbeSucceeded, time.Millisecond)
+	x.pass(key)
+	x.backend.Vanish(p.Status.ProviderID)
+	x.backend.Place(p.Status.ProviderID, nil, 3128)
+	x.pass(key)
+	if got := x.get(key); got.Status.IP != "" || reason(got) != v1alpha1.ReasonConflict || got.Status.Phase == v1alpha1.PhaseReady {
+		t.Fatalf("a stranger's address is still offered: %+v", got.Status)
+	}
+}
+
 func TestHealthIsRepresentedWhileTheBackendIsDown(t *testing.T) {
 	x := newRig(t, providertest.KindGCP, providertest.BackendOptions{})
 	key := x.managed("a")

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 
 	"golang.org/x/sys/unix"
@@ -34,6 +35,10 @@ func (p *Provider) Get(ctx context.Context, ref provider.Ref) (*provider.Instanc
 		}
 		return &provider.Instance{ID: ref.ID, State: provider.StateProvisioning, Message: "nothing is to be seen yet"}, nil
 	case errors.Is(err, errForeignFile):
+		if h, holdErr := p.holder(name); holdErr == nil && h.pid > 0 {
+			// A proxy of this very file holds it: what was damaged is ours, and its process is not absent.
+			return nil, p.fail(op, ref.ID, fmt.Errorf("the record is damaged while its process %d runs; end the process or restore the file", h.pid))
+		}
 		return p.foreign(ref, passed, err)
 	case err != nil:
 		return nil, p.fail(op, ref.ID, err)

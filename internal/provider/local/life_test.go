@@ -104,6 +104,23 @@ func TestRecordRemovedByHandEndsTheProcess(t *testing.T) {
 	w.nothingLeft("after Delete: the credentials too were without a record")
 }
 
+// What is damaged is not absent: the process that holds the record is still ours.
+func TestADamagedRecordIsNoProofWhileItsProcessRuns(t *testing.T) {
+	w := newWorld(providertest.Go(t))
+	p := w.provider()
+	ref, _ := w.created(p, w.request())
+	path := w.file(ref.ID, ".json")
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.Truncate(path, 5)) // in place: the process keeps its lock
+	if _, err := p.Get(context.Background(), w.old(ref)); provider.Class(err) != provider.ErrTransient {
+		t.Errorf("Get = %v, want a transient error: neither absence nor somebody else's", err)
+	}
+	must(t, os.WriteFile(path, whole, 0o600))
+	w.deleted(p, ref)
+	w.nothingLeft("after Delete")
+}
+
 func TestDeleteLetsARequestFinish(t *testing.T) {
 	w := newWorld(providertest.Go(t))
 	w.extra = "allowDestinations: [127.0.0.0/8]\n"
