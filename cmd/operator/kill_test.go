@@ -223,8 +223,20 @@ func TestAStoppedLeaderDoesNoHarmWhenItWakes(t *testing.T) {
 	f.ask("stop-a", "while the leader is stopped")
 	second := startOperator(t, f.providers, elect...)
 	f.converges(90 * time.Second)
+	// Requests that reach it while it is stopped are answered when it wakes: by then it leads no longer, whatever it
+	// believes, and must not grant what its follower grants.
+	answers := make(chan int, 4)
+	for range cap(answers) {
+		go func() { answers <- first.status("/v1/proxies") }()
+	}
+	waitForConnections(t, first.api, cap(answers))
 	if err := first.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
+	}
+	for range cap(answers) {
+		if got := <-answers; got == http.StatusOK {
+			t.Error("the former leader still answers as the leader")
+		}
 	}
 	if err := first.wait(t, 30*time.Second); err == nil {
 		t.Fatal("the former leader ended as if nothing had happened")
@@ -238,5 +250,32 @@ func TestAStoppedLeaderDoesNoHarmWhenItWakes(t *testing.T) {
 	}
 	if err := second.stop(t); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// waitForConnections waits until the kernel has n connections to address in its queue.
+func waitForConnections(t *testing.T, address string, n int) {
+	t.Helper()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := fmt.Sprintf("0100007F:%04X", number)
+	err = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 2*time.Second, true, func(context.Context) (bool, error) {
+		table, err := os.ReadFile("/proc/net/tcp")
+		established := 0
+		for _, line := range strings.Split(string(table), "\n") {
+			if f := strings.Fields(line); len(f) > 3 && f[1] == local && f[3] == "01" {
+				established++
+			}
+		}
+		return established >= n, err
+	})
+	if err != nil {
+		t.Fatalf("fewer than %d connections to %s: %v", n, address, err)
 	}
 }

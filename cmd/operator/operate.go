@@ -56,7 +56,11 @@ func operate(ctx context.Context, o *options) error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
-	mgr, err := newManager(cfg, o)
+	lead, err := newFence(cfg, o)
+	if err != nil {
+		return fmt.Errorf("preparing the election: %w", err)
+	}
+	mgr, err := newManager(cfg, o, lead)
 	if err != nil {
 		return err
 	}
@@ -64,7 +68,7 @@ func operate(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	a := &app{o: o, mgr: mgr, owner: who, clock: clock.RealClock{}, store: fleet.NewStore(), triggers: proxy.NewTriggers()}
+	a := &app{o: o, mgr: mgr, fence: lead, owner: who, clock: clock.RealClock{}, store: fleet.NewStore(), triggers: proxy.NewTriggers()}
 	if err := a.assemble(ctx, entries); err != nil {
 		return err
 	}
@@ -84,7 +88,7 @@ func readProviders(path string) ([]registry.Entry, error) {
 	return entries, nil
 }
 
-func newManager(cfg *rest.Config, o *options) (ctrl.Manager, error) {
+func newManager(cfg *rest.Config, o *options, lead *fence) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
@@ -94,8 +98,6 @@ func newManager(cfg *rest.Config, o *options) (ctrl.Manager, error) {
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.probesAddress,
 		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              o.leaderID,
-		LeaderElectionNamespace:       ownNamespace(o),
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 ptr.To(o.leaseDuration),
 		RenewDeadline:                 ptr.To(o.leaseDuration * 2 / 3),
@@ -103,6 +105,9 @@ func newManager(cfg *rest.Config, o *options) (ctrl.Manager, error) {
 		GracefulShutdownTimeout:       ptr.To(stopTimeout),
 		// The manager's client never caches Secrets: those with the operator's labels have caches of their own.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	}
+	if o.leaderElect {
+		opts.LeaderElectionResourceLockInterface = lead
 	}
 	if o.namespace != "" {
 		opts.Cache.DefaultNamespaces = map[string]cache.Config{o.namespace: {}}
@@ -118,6 +123,7 @@ func newManager(cfg *rest.Config, o *options) (ctrl.Manager, error) {
 type app struct {
 	o         *options
 	mgr       ctrl.Manager
+	fence     *fence
 	owner     provider.Owner
 	clock     clock.RealClock
 	store     *fleet.Store
@@ -241,11 +247,11 @@ type early struct{ cache.Cache }
 // GetCache is how the manager tells a cache from other parts.
 func (e early) GetCache() cache.Cache { return e.Cache }
 
-// leading reports whether this process is the leader. It does not block.
+// leading reports whether this process is the leader and cannot have been followed by another yet. It does not block.
 func (a *app) leading() bool {
 	select {
 	case <-a.mgr.Elected():
-		return true
+		return !a.o.leaderElect || a.fence.holds()
 	default:
 		return false
 	}
