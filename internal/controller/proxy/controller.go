@@ -58,7 +58,7 @@ type Intervals struct {
 	// ProvisioningPoll and DeletionPoll are the longest waits between two looks; they start at one second.
 	ProvisioningPoll time.Duration
 	DeletionPoll     time.Duration
-	// DriftPoll is the age up to which a list's answer stands for a Get.
+	// DriftPoll is the interval between two lists of a provider, hence the wait until a removed stray is gone from them.
 	DriftPoll time.Duration
 	// QuotaRetry is the wait after ErrQuotaExceeded.
 	QuotaRetry time.Duration

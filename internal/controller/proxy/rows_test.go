@@ -364,4 +364,18 @@ func TestMaxInstancesCapsRecordedAttempts(t *testing.T) {
 	x.untilRunning(second)
 }
 
+func TestAProxyThatCannotBePlannedTakesNoPlace(t *testing.T) {
+	t.Parallel()
+	x := newRig(t, providertest.KindGCP, providertest.BackendOptions{})
+	h := x.entries[x.entry]
+	h.MaxInstances = 1
+	x.entries[x.entry] = h
+	typo := x.managed("typo", func(p *v1alpha1.Proxy) { p.Spec.Placement = &v1alpha1.Placement{Zone: "zone-typo"} })
+	x.pass(typo)
+	if got := x.get(typo); reason(got) != v1alpha1.ReasonPermanentError || got.Status.Instance != nil {
+		t.Fatalf("%+v", got.Status)
+	}
+	x.untilRunning(x.managed("good"))
+}
+
 func handleRevision(r string) registry.Handle { return registry.Handle{Revision: r} }
