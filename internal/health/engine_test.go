@@ -118,13 +118,22 @@ func TestSubjectThereAndBack(t *testing.T) {
 		r.start()
 		r.apply(proxy("a"))
 		r.end(r.take(), good(0))
-		r.store.Apply(proxy("a", attempt(2)))
+		r.store.Apply(proxy("a", attempt(2), func(p *fleet.Proxy) { p.Endpoint.Host = "other.test" }))
 		r.store.Apply(proxy("a"))
 		synctest.Wait()
+		// The engine may have looked in between, and then probes the other subject too: that counts for nothing.
+		var current *call
+		for _, c := range r.takeAll() {
+			if c.target.Endpoint.Host == "other.test" {
+				r.end(c, good(0))
+			} else {
+				current = c
+			}
+		}
 		if h := r.health("a"); h != fleet.HealthUnknown {
 			t.Errorf("health %v", h)
 		}
-		r.end(r.take(), good(0))
+		r.end(current, good(0))
 		if h := r.health("a"); h != fleet.Healthy {
 			t.Errorf("health %v", h)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -123,11 +124,17 @@ func (r *rig) record(s string) {
 
 // transition notes what the store says at that moment.
 func (r *rig) transition(key types.NamespacedName) {
-	if !r.engine.mu.TryLock() {
-		// Nothing else goes on in the bubble at that moment.
-		r.t.Error("OnTransition is called with the engine's lock held")
-	} else {
+	// Another goroutine may hold the lock and lets go of it; the caller of this one never would.
+	free := false
+	for tries := 0; !free && tries < 1e6; tries++ {
+		if free = r.engine.mu.TryLock(); !free {
+			runtime.Gosched()
+		}
+	}
+	if free {
 		r.engine.mu.Unlock()
+	} else {
+		r.t.Error("OnTransition is called with the engine's lock held")
 	}
 	says := "gone"
 	if p := r.store.Get(key); p != nil {
@@ -151,6 +158,19 @@ func (r *rig) take() *call {
 	c := r.pending[0]
 	r.pending = nil
 	return c
+}
+
+// takeAll returns the pending probes, of which there is one or more, in any order.
+func (r *rig) takeAll() []*call {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.pending) == 0 {
+		r.t.Fatal("no probe is pending")
+	}
+	all := r.pending
+	r.pending = nil
+	return all
 }
 
 func (r *rig) idle() {

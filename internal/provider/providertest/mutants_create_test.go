@@ -78,8 +78,9 @@ func createMutants() map[string]breakage {
 			}
 		}
 	}
+	var made atomic.Int64 // not the backend's count of calls, which two Creates at once may read alike
 	double := after(func(m *mutant, req provider.CreateRequest, ref provider.Ref, err error) error {
-		extra := provider.Ref{ID: fmt.Sprintf("%s-%d", ref.ID, m.backend.Calls(OpCreateRead)), UID: ref.UID, Attempt: ref.Attempt}
+		extra := provider.Ref{ID: fmt.Sprintf("%s-%d", ref.ID, made.Add(1)), UID: ref.UID, Attempt: ref.Attempt}
 		if m.backend.Calls(OpCreateRead) > 1 {
 			m.backend.Place(extra.ID, m.owner.MarksFor(req, extra).ToMap(), req.Port)
 		}
