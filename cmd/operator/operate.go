@@ -147,7 +147,7 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 		Owner:  a.owner,
 		Window: provider.Window{Clock: a.clock, CallTimeout: o.callTimeout, Skew: o.skewAllowance},
 		Decorate: func(name string, p provider.Provider) provider.Provider {
-			return instrument.WithMetrics(p, name, a.clock, m)
+			return instrument.WithGuard(instrument.WithMetrics(p, name, a.clock, m), name, a.clock)
 		},
 	})
 	if err != nil {

@@ -33,6 +33,11 @@ const (
 	ReasonAbsenceUnproven = "AbsenceUnproven"
 	// ReasonWindowClosed: the record is too old for a Create to be sent under it.
 	ReasonWindowClosed = "WindowClosed"
+	// ReasonUnreachable, with ErrTransient: the part of the backend that the call is for does not answer.
+	ReasonUnreachable = "Unreachable"
+	// ReasonBusy, with ErrTransient: the call was not made because too many are in flight. It says nothing of the
+	// backend, is no failure, and is worth another try soon.
+	ReasonBusy = "Busy"
 )
 
 // Error is an error of one provider call. Its text never holds cloud-init or credentials.

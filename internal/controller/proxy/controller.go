@@ -16,6 +16,7 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/instrument"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/registry"
 )
 
@@ -104,6 +105,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	ctx, end := instrument.WithPass(ctx)
+	defer end()
 	ps := r.newPass(p)
 	res, err := ps.run(ctx)
 	log := ctrl.LoggerFrom(ctx).V(1)

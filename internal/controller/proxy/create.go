@@ -68,6 +68,9 @@ func (ps *pass) create(ctx context.Context, attempt int64, recordedID string) (c
 	if recordedID != "" && id != recordedID {
 		return ps.wait(ctx)
 	}
+	if res, ok, err := ps.reserve(ctx, id); !ok {
+		return res, err
+	}
 	st := &ps.p.Status
 	st.ProviderID = id
 	st.Instance = &v1alpha1.InstanceRecord{Attempt: attempt, RequestedAt: ps.now()}

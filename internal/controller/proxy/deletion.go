@@ -43,7 +43,9 @@ func (ps *pass) deletion(ctx context.Context) (ctrl.Result, error) {
 		}
 		return ps.again(deletionRetryLimit), nil
 	}
-	ps.observe(ctx)
+	if ps.observe(ctx); busy(ps.err) {
+		return ps.queue(ctx)
+	}
 	if left := ps.drainForDeletion(); left > 0 {
 		ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonDraining, "withdrawn; waiting for its leases to end")
 		ps.health()
@@ -80,6 +82,9 @@ func (ps *pass) release(ctx context.Context) (ctrl.Result, error) {
 	cctx, cancel := context.WithTimeout(ctx, ps.r.CallTimeout)
 	defer cancel()
 	listing, err := ps.handle.Provider.ListByTag(cctx)
+	if busy(err) {
+		return ps.queue(ctx)
+	}
 	if err != nil {
 		return ps.afterDelete(ctx, v1alpha1.ReasonDeleting, err)
 	}
@@ -143,9 +148,8 @@ func (ps *pass) afterDelete(ctx context.Context, reason string, err error) (ctrl
 	if err := ps.write(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	f.first, f.limit = min(f.first, time.Minute), deletionRetryLimit
 	if provider.RetryAfter(err) == 0 {
-		f.first = time.Second
+		f.first, f.limit = time.Second, deletionRetryLimit
 	}
 	return ps.again(f.wait(ps.r.memory.failed(ps.key))), nil
 }

@@ -44,10 +44,14 @@ func (ps *pass) failureOf(err error) failure {
 	switch r := provider.Reason(err); r {
 	case provider.ReasonScopeMismatch, provider.ReasonOpenProxyRefused:
 		f.reason = r
+	case provider.ReasonUnreachable:
+		f.reason = v1alpha1.ReasonProviderUnavailable
 	}
 	if after := provider.RetryAfter(err); after > 0 {
-		f.first = min(after, time.Hour)
-		f.limit = max(f.limit, f.first)
+		// A ninth on top, so that the jitter never makes it shorter than asked for.
+		after = min(after, time.Hour)
+		f.first = after + after/9 + time.Millisecond
+		f.limit = f.first
 	}
 	return f
 }

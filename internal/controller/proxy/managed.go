@@ -33,6 +33,9 @@ func (ps *pass) managed(ctx context.Context) (ctrl.Result, error) {
 
 // act does what the table says about what was seen.
 func (ps *pass) act(ctx context.Context) (ctrl.Result, error) {
+	if busy(ps.err) {
+		return ps.queue(ctx)
+	}
 	switch decide(ps.seen, false) {
 	case stepSettle:
 		return ps.settle(ctx)

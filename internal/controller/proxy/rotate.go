@@ -22,7 +22,9 @@ func (ps *pass) rotate(ctx context.Context) (ctrl.Result, error) {
 	}
 	cctx, cancel := context.WithTimeout(ctx, ps.r.CallTimeout)
 	defer cancel()
-	if err := updater.UpdateCredentials(cctx, ref, *ps.creds); err != nil {
+	if err := updater.UpdateCredentials(cctx, ref, *ps.creds); busy(err) {
+		return ps.queue(ctx)
+	} else if err != nil {
 		f := ps.failureOf(err)
 		ps.keepProvisioned(f.reason, "handing over changed credentials failed: "+f.message)
 		if err := ps.write(ctx); err != nil {

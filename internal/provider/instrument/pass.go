@@ -1,0 +1,70 @@
+package instrument
+
+import (
+	"context"
+	"sync"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+)
+
+// WithPass returns a context for a series of calls one after the other: at each guarded target they use one place, taken
+// by the first of them, so that a series that has begun is not refused halfway. end gives the places back.
+func WithPass(ctx context.Context) (pctx context.Context, end func()) {
+	ps := &pass{places: map[place]struct{}{}}
+	return context.WithValue(ctx, passKey{}, ps), ps.end
+}
+
+// Reserve takes the place that calls about ref will use in the pass that ctx belongs to, so that what has to be written
+// before a call is not written in vain. It fails as the call would, and does nothing without a pass or without a guard.
+func Reserve(ctx context.Context, p provider.Provider, ref provider.Ref) error {
+	g, ok := As[interface {
+		reserve(ctx context.Context, ref provider.Ref) error
+	}](p)
+	if !ok {
+		return nil
+	}
+	return g.reserve(ctx, ref)
+}
+
+func (g *guarded) reserve(ctx context.Context, ref provider.Ref) error {
+	if ctx.Value(passKey{}) == nil {
+		return nil
+	}
+	_, err := g.enter(ctx, "create", ref.ID, g.targetOf(ref))
+	return err
+}
+
+type passKey struct{}
+
+type place struct {
+	guard  *guarded
+	target string
+}
+
+type pass struct {
+	mu     sync.Mutex
+	places map[place]struct{}
+}
+
+func (p *pass) holds(g *guarded, target string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.places[place{g, target}]
+	return ok
+}
+
+func (p *pass) keep(g *guarded, target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.places[place{g, target}] = struct{}{}
+}
+
+func (p *pass) end() {
+	p.mu.Lock()
+	places := p.places
+	p.places = map[place]struct{}{}
+	p.mu.Unlock() // the guard's lock is taken before this one elsewhere
+	for at := range places {
+		at.guard.leave(at.target)
+	}
+}
