@@ -24,17 +24,17 @@ func (ps *pass) createNext(ctx context.Context) (ctrl.Result, error) {
 	if ps.blocked != nil {
 		ps.provisioned(metav1.ConditionFalse, ps.blocked.reason, ps.blocked.message)
 		ps.health()
-		return ps.steady(), ps.write(ctx)
+		return ps.record(ctx, ps.steady)
 	}
 	if until, held := ps.held(); held {
 		ps.health()
-		return ps.again(until), ps.write(ctx)
+		return ps.record(ctx, func() ctrl.Result { return after(until) })
 	}
 	ps.noteVanished()
 	if left := ps.earlyDeathWait(); left > 0 {
 		ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, earlyDeathMessage)
 		ps.health()
-		return ps.again(left), ps.write(ctx)
+		return ps.record(ctx, func() ctrl.Result { return ps.again(left) })
 	}
 	return ps.create(ctx, attempt, "")
 }
@@ -123,7 +123,7 @@ func (ps *pass) refuse(ctx context.Context, err error) (ctrl.Result, error) {
 	if err := ps.write(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ps.again(wait), nil
+	return after(wait), nil
 }
 
 func (ps *pass) plan(ctx context.Context) (string, error) {

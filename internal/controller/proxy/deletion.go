@@ -151,5 +151,5 @@ func (ps *pass) afterDelete(ctx context.Context, reason string, err error) (ctrl
 	if provider.RetryAfter(err) == 0 {
 		f.first, f.limit = time.Second, deletionRetryLimit
 	}
-	return ps.again(f.wait(ps.r.memory.failed(ps.key))), nil
+	return ps.retry(f, ps.r.memory.failed(ps.key)), nil
 }

@@ -16,7 +16,7 @@ func (ps *pass) external(ctx context.Context) (ctrl.Result, error) {
 	if e == nil {
 		// The schema forbids it; an object stored before a rule was made can still look so.
 		ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonPermanentError, "spec.endpoint is missing")
-		return ps.steady(), ps.write(ctx)
+		return ps.record(ctx, ps.steady)
 	}
 	ps.p.Status.IP, ps.p.Status.Port = e.Host, e.Port
 	ps.provisioned(metav1.ConditionTrue, v1alpha1.ReasonExternalEndpoint, "the endpoint is given by the spec")
@@ -28,5 +28,5 @@ func (ps *pass) external(ctx context.Context) (ctrl.Result, error) {
 		ps.provisioned(metav1.ConditionFalse, b.reason, b.message)
 	}
 	ps.health()
-	return ps.steady(), ps.write(ctx)
+	return ps.record(ctx, ps.steady)
 }

@@ -16,6 +16,8 @@ type failure struct {
 	reason, message string
 	// first and limit bound the wait: it starts at first and doubles with every failure in a row.
 	first, limit time.Duration
+	// asked: the backend has asked for this wait.
+	asked bool
 }
 
 // wait returns how long to wait after the n-th failure in a row, counted from 0.
@@ -51,7 +53,7 @@ func (ps *pass) failureOf(err error) failure {
 		// A ninth on top, so that the jitter never makes it shorter than asked for.
 		after = min(after, time.Hour)
 		f.first = after + after/9 + time.Millisecond
-		f.limit = f.first
+		f.limit, f.asked = f.first, true
 	}
 	return f
 }

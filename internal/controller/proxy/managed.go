@@ -73,7 +73,7 @@ func (ps *pass) unmanaged(ctx context.Context) (ctrl.Result, error) {
 		ps.provisioned(metav1.ConditionFalse, ps.blocked.reason, ps.blocked.message)
 	}
 	ps.health()
-	return ps.steady(), ps.write(ctx)
+	return ps.record(ctx, ps.steady)
 }
 
 // settle takes a running instance over into the status.
@@ -124,7 +124,13 @@ func (ps *pass) wait(ctx context.Context) (ctrl.Result, error) {
 	if ps.seen == sightDeleting {
 		limit = ps.r.Intervals.DeletionPoll
 	}
-	return ps.poll(limit), nil
+	next := ps.poll(limit)
+	if left, held := ps.held(); held && ps.seen == sightNothingYet && left > next.RequeueAfter {
+		// The creation failed and nothing came of it so far. Asking more often than it may be tried again would only
+		// disturb a backend that has said to wait; should something come up after all, the list shows it.
+		next = after(left)
+	}
+	return next, nil
 }
 
 // hold touches nothing and says why.
@@ -150,7 +156,7 @@ func (ps *pass) hold(ctx context.Context) (ctrl.Result, error) {
 		if err := ps.write(ctx); err != nil {
 			return ctrl.Result{}, err
 		}
-		return ps.again(f.wait(ps.r.memory.failed(ps.key))), nil
+		return ps.retry(f, ps.r.memory.failed(ps.key)), nil
 	}
 }
 
@@ -161,7 +167,7 @@ func (ps *pass) discard(ctx context.Context, why string) (ctrl.Result, error) {
 		// Without what a new instance needs, removing the old one would only lose what it may still tell.
 		ps.provisioned(metav1.ConditionFalse, ps.blocked.reason, ps.blocked.message)
 		ps.health()
-		return ps.steady(), ps.write(ctx)
+		return ps.record(ctx, ps.steady)
 	}
 	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, ps.describe(why)+"; it is removed and created anew")
 	if ps.seen == sightFailedLeft && ps.fresh() {

@@ -81,8 +81,20 @@ func (ps *pass) again(d time.Duration) ctrl.Result {
 	if ps.later > 0 && ps.later < d {
 		d = ps.later
 	}
-	return ctrl.Result{RequeueAfter: ps.r.jitter(d), Priority: ptr.To(0)}
+	return after(ps.r.jitter(d))
 }
+
+// retry asks for another pass after the n-th failure in a row, counted from 0. Nothing brings it forward when the backend
+// has asked for the wait.
+func (ps *pass) retry(f failure, n int) ctrl.Result {
+	if f.asked {
+		return after(ps.r.jitter(f.wait(n)))
+	}
+	return ps.again(f.wait(n))
+}
+
+// after asks for another pass after exactly d.
+func after(d time.Duration) ctrl.Result { return ctrl.Result{RequeueAfter: d, Priority: ptr.To(0)} }
 
 // steady ends a pass after which nothing has to happen: list, watch and probe wake the Proxy when something does.
 func (ps *pass) steady() ctrl.Result {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -22,15 +23,25 @@ const (
 // busy reports whether a call was not made for lack of a place.
 func busy(err error) bool { return provider.Reason(err) == provider.ReasonBusy }
 
-// queue ends a pass whose target is busy. That is no failure and nothing to tell, so only health and what the pass has
-// staged are written; the worker is free for Proxies of other targets.
+// queue ends a pass whose target is busy; the worker is free for Proxies of other targets. That is no failure and nothing
+// to tell: only another health or a lost address is written.
 func (ps *pass) queue(ctx context.Context) (ctrl.Result, error) {
 	ps.health()
-	if err := ps.write(ctx); err != nil {
-		return ctrl.Result{}, err
+	if ps.news() {
+		if err := ps.write(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	n := ps.r.memory.looked(ps.key, sightBusy)
 	return ps.again(min(queueFirst<<min(n, 10), queueLimit)), nil
+}
+
+// news reports whether the staged status says other things than before of what is offered.
+func (ps *pass) news() bool {
+	before := meta.FindStatusCondition(ps.base.Status.Conditions, v1alpha1.ConditionHealthy)
+	now := meta.FindStatusCondition(ps.p.Status.Conditions, v1alpha1.ConditionHealthy)
+	return ps.p.Status.IP != ps.base.Status.IP ||
+		before != nil && now != nil && (before.Status != now.Status || before.Reason != now.Reason)
 }
 
 // reserve takes the place at the target in which an instance is going to be created, before the intent is put on record:
@@ -44,12 +55,10 @@ func (ps *pass) reserve(ctx context.Context, id string) (res ctrl.Result, ok boo
 		f := ps.failureOf(err)
 		ps.provisioned(metav1.ConditionFalse, f.reason, f.message)
 		ps.health()
-		return ps.again(f.wait(0)), false, ps.write(ctx)
-	case ps.base.Status.IP == "":
-		ps.p.Status = *ps.base.Status.DeepCopy() // nothing has changed for anybody
-	default:
-		ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, "the instance is gone; a new one is about to be created")
+		res, err = ps.record(ctx, func() ctrl.Result { return ps.retry(f, 0) })
+		return res, false, err
 	}
+	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, "the instance is gone; a new one is about to be created")
 	res, err = ps.queue(ctx)
 	return res, false, err
 }

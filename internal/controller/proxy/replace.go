@@ -25,15 +25,15 @@ const (
 func (ps *pass) replace(ctx context.Context) (ctrl.Result, error) {
 	ps.takeAddress()
 	if ps.blocked != nil {
-		return ps.keepServing(ctx, ps.blocked.reason+": "+ps.blocked.message, ps.steady())
+		return ps.keepServing(ctx, ps.blocked.reason+": "+ps.blocked.message, ps.steady)
 	}
 	if ps.p.Status.DrainingSince == nil {
 		if _, err := ps.plan(ctx); err != nil {
 			f := ps.failureOf(err)
-			return ps.keepServing(ctx, "it cannot be replaced: "+f.message, ps.again(f.wait(ps.r.memory.failed(ps.key))))
+			return ps.keepServing(ctx, "it cannot be replaced: "+f.message, func() ctrl.Result { return ps.retry(f, ps.r.memory.failed(ps.key)) })
 		}
 		if !ps.takePlace() {
-			return ps.keepServing(ctx, waitingMessage, ps.again(turnPoll))
+			return ps.keepServing(ctx, waitingMessage, ps.nextTurn)
 		}
 		if ps.listed {
 			// Whoever acts must have seen the instance itself.
@@ -73,11 +73,14 @@ func (ps *pass) why() string {
 }
 
 // keepServing leaves the instance as it is and says why.
-func (ps *pass) keepServing(ctx context.Context, why string, next ctrl.Result) (ctrl.Result, error) {
+func (ps *pass) keepServing(ctx context.Context, why string, next func() ctrl.Result) (ctrl.Result, error) {
 	ps.provisioned(metav1.ConditionTrue, v1alpha1.ReasonUpdateBlocked, why)
 	ps.health()
-	return next, ps.write(ctx)
+	return ps.record(ctx, next)
 }
+
+// nextTurn asks for another pass when a place may have become free.
+func (ps *pass) nextTurn() ctrl.Result { return ps.again(turnPoll) }
 
 // cancelReplacement takes a withdrawal back when the instance turns out to be as desired: the spec was changed back.
 func (ps *pass) cancelReplacement() {
@@ -96,13 +99,13 @@ func (ps *pass) replaceDead(ctx context.Context) (ctrl.Result, error) {
 	if ps.blocked != nil {
 		ps.provisioned(metav1.ConditionFalse, ps.blocked.reason, ps.blocked.message)
 		ps.health()
-		return ps.steady(), ps.write(ctx)
+		return ps.record(ctx, ps.steady)
 	}
 	if ps.p.Status.DrainingSince == nil {
 		if !ps.takePlace() {
 			ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, "the instance stopped; it "+waitingMessage)
 			ps.health()
-			return ps.again(turnPoll), ps.write(ctx)
+			return ps.record(ctx, ps.nextTurn)
 		}
 		ps.p.Status.DrainingSince = ptr.To(ps.now())
 		ps.noteDeath(ps.inst.CreatedAt)

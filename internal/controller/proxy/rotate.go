@@ -30,7 +30,7 @@ func (ps *pass) rotate(ctx context.Context) (ctrl.Result, error) {
 		if err := ps.write(ctx); err != nil {
 			return ctrl.Result{}, err
 		}
-		return ps.again(f.wait(ps.r.memory.failed(ps.key))), nil
+		return ps.retry(f, ps.r.memory.failed(ps.key)), nil
 	}
 	ps.r.memory.hand(ps.key, ref.Attempt, ps.creds.Revision)
 	return ps.removeStrays(ctx)

@@ -35,7 +35,7 @@ func (ps *pass) removeStrays(ctx context.Context) (ctrl.Result, error) {
 		ctrl.LoggerFrom(ctx).Info("WARNING: deleting an instance of this Proxy that is not the one on record",
 			"provider", ps.handle.Name, "providerID", inst.ID, "attempt", inst.Marks.Attempt, "recorded", ref.ID)
 		if err := ps.delete(ctx, inst); err != nil {
-			return ps.again(ps.failureOf(err).wait(ps.r.memory.failed(ps.key))), nil
+			return ps.retry(ps.failureOf(err), ps.r.memory.failed(ps.key)), nil
 		}
 	}
 	return ps.again(ps.r.Intervals.DriftPoll), nil

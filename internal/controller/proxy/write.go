@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
@@ -42,6 +43,14 @@ func (ps *pass) write(ctx context.Context) error {
 	}
 	ps.r.memory.with(ps.key, func(e *entry) { e.messageWritten = ps.r.Clock.Now() })
 	return ps.patchStatus(ctx)
+}
+
+// record writes the staged status and then asks for what next says: the write may have put a message off.
+func (ps *pass) record(ctx context.Context, next func() ctrl.Result) (ctrl.Result, error) {
+	if err := ps.write(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	return next(), nil
 }
 
 // lastWording returns since when the wording of the status counts as told: messages that come from a backend's progress

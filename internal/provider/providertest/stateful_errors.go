@@ -33,6 +33,9 @@ func (s *Stateful) wrap(op, id string, err error) error {
 		}
 	}
 	wrapped := provider.Wrap(class, op, s.name, id, err)
+	if reason := provider.Reason(err); reason != "" {
+		wrapped = wrapped.WithReason(reason)
+	}
 	var a asked
 	if errors.As(err, &a) {
 		wrapped = wrapped.WithRetryAfter(a.delay)
