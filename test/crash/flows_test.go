@@ -6,6 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
 
 // flow is a story told to one Proxy: each step is taken as soon as its condition holds, at the edge of a pass.
@@ -50,6 +51,23 @@ func sent(name string, n int) func(*world) bool {
 		}
 		return count >= n
 	}
+}
+
+func deposed(w *world) bool { return w.depose == "" }
+
+func both(a, b func(*world) bool) func(*world) bool {
+	return func(w *world) bool { return a(w) && b(w) }
+}
+
+// asSecretSays: the instance that runs was made from what the Secret holds now.
+func asSecretSays(w *world) bool {
+	if w.converged() != nil {
+		return false
+	}
+	p := w.get()
+	template := w.secrets.held[p.Spec.CloudInit.SecretRef.Name].Data[v1alpha1.DefaultCloudInitKey]
+	return provider.SameSpec(w.backend.Instances()[0].Marks.Spec,
+		provider.SpecInput{UID: string(p.UID), Port: p.Spec.ListenPort(), Template: string(template)})
 }
 
 // Deeds.
@@ -114,6 +132,22 @@ func flows() []flow {
 		{name: "delete before the first pass", least: 0, steps: []storyStep{at(always, remove)}},
 		{name: "user-data changed before the create is visible", least: 7, steps: []storyStep{
 			at(sent("create", 1), userData("#cloud-config new")), at(settled, remove),
+		}},
+		{name: "Secret rotation before the create is visible", least: 9, steps: []storyStep{
+			at(always, func(w *world) {
+				w.keep("user-data", "#cloud-config old")
+				w.edit(func(p *v1alpha1.Proxy) {
+					p.Spec.CloudInit = &v1alpha1.CloudInit{SecretRef: &v1alpha1.SecretKeyRef{Name: "user-data"}}
+				})
+			}),
+			at(sent("create", 1), func(w *world) { w.keep("user-data", "#cloud-config new") }),
+			at(asSecretSays, remove),
+		}},
+		{name: "loss of leadership in the middle of a create", least: 6, steps: []storyStep{
+			at(always, func(w *world) { w.depose = "create" }), at(both(deposed, settled), remove),
+		}},
+		{name: "loss of leadership in the middle of a delete", least: 12, steps: []storyStep{
+			at(running(1), func(w *world) { w.depose = "delete"; toPort(8080)(w) }), at(both(deposed, recreated), remove),
 		}},
 		{name: "replace asked twice", least: 12, steps: []storyStep{
 			at(running(1), ask("1")), at(sent("delete", 1), ask("2")), at(recreated, remove),

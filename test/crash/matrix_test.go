@@ -51,7 +51,7 @@ func (w *world) tell(f flow) error {
 		errs = append(errs, fmt.Errorf("left behind: %v", left))
 	}
 	if !f.restored {
-		errs = append(errs, w.released)
+		errs = append(errs, w.released, w.lied)
 		if w.maxVisible > 1 {
 			errs = append(errs, fmt.Errorf("%d instances were there at one time", w.maxVisible))
 		}

@@ -38,7 +38,9 @@ func TestAnything(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		kind := rapid.SampledFrom([]providertest.Kind{providertest.KindGCP, providertest.KindEC2, providertest.KindName}).Draw(t, "kind")
-		vis := rapid.SampledFrom([]visibility{{name: "at once"}, {name: "after 20 s", delay: 20 * time.Second}}).Draw(t, "visibility")
+		vis := rapid.SampledFrom([]visibility{
+			{name: "at once"}, {name: "after 20 s", delay: 20 * time.Second}, {name: "at once, lists lag", lag: 40 * time.Second},
+		}).Draw(t, "visibility")
 		w := newWorld(kind, vis, 7)
 		a := &anything{w: w, t: t}
 		w.backend.OnCall(func(string, provider.Ref) (f providertest.Fault) {
@@ -47,9 +49,14 @@ func TestAnything(t *testing.T) {
 		})
 		w.create()
 		t.Repeat(map[string]func(*rapid.T){
-			"pass":    func(*rapid.T) { a.pass() },
-			"pass 2":  func(*rapid.T) { a.pass() },
-			"pass 3":  func(*rapid.T) { a.pass() },
+			"pass":   func(*rapid.T) { a.pass() },
+			"pass 2": func(*rapid.T) { a.pass() },
+			"calm": func(t *rapid.T) { // without some, hardly any run would come as far as a Ready
+				for range rapid.IntRange(1, 20).Draw(t, "passes") {
+					w.pass()
+					a.check()
+				}
+			},
 			"time":    func(t *rapid.T) { w.clock.Step(time.Duration(rapid.IntRange(1, 200).Draw(t, "seconds")) * time.Second) },
 			"port":    func(t *rapid.T) { toPort(int32(rapid.IntRange(1, 2).Draw(t, "port")))(w) },
 			"zone":    func(t *rapid.T) { toZone(rapid.SampledFrom([]string{"zone-a", "zone-b"}).Draw(t, "zone"))(w) },
@@ -60,6 +67,9 @@ func TestAnything(t *testing.T) {
 			"kill":    func(t *rapid.T) { a.kill(t) },
 			"freeze":  func(*rapid.T) { a.stale().frozen = w.get() },
 			"thaw":    func(*rapid.T) { a.stale().frozen = nil },
+			"engine":  func(*rapid.T) { w.health.follow(w.get()) }, // it may be behind
+			"probe":   func(*rapid.T) { w.probe(w.get()) },
+			"foreign": func(t *rapid.T) { w.interfere = rapid.SampledFrom([]moment{before, answered}).Draw(t, "moment") },
 			"error":   func(t *rapid.T) { a.fault.Err = errors.Join(errors.New("fault"), a.class(t)) },
 			"lost":    func(t *rapid.T) { a.fault = providertest.Fault{Err: errors.New("lost"), Applied: true} },
 			"late":    func(t *rapid.T) { a.fault = providertest.Fault{ArriveAfter: a.late(t)} },
@@ -68,6 +78,7 @@ func TestAnything(t *testing.T) {
 			},
 			"parts":    func(*rapid.T) { a.fault = providertest.Fault{LeaveParts: true} },
 			"instance": func(t *rapid.T) { a.befall(t) },
+			"moves":    func(*rapid.T) { a.move() },
 			"unread": func(t *rapid.T) {
 				w.backend.SetUnread(rapid.SampledFrom([]string{"zone-a", "zone-b"}).Draw(t, "zone"), rapid.Bool().Draw(t, "unread"))
 			},
@@ -142,6 +153,13 @@ func (a *anything) befall(t *rapid.T) {
 	}
 }
 
+// move gives every instance another address, as a restart at the backend does.
+func (a *anything) move() {
+	for _, i := range a.w.backend.Instances() {
+		a.w.backend.Start(i.ID)
+	}
+}
+
 // anew creates the Proxy again under its name, with another UID, once it is gone.
 func (a *anything) anew() {
 	if a.w.get() == nil {
@@ -155,21 +173,19 @@ func (a *anything) check() {
 	if a.w.maxVisible > 1 {
 		a.t.Fatalf("%d instances at one time: %v", a.w.maxVisible, a.w.backend.Instances())
 	}
-	if a.w.released != nil {
-		a.t.Fatal(a.w.released)
+	if err := errors.Join(a.w.released, a.w.lied); err != nil {
+		a.t.Fatal(err)
 	}
 }
 
 // heal ends all faults and waits for the end that each Proxy must come to.
 func (a *anything) heal() {
 	w := a.w
-	a.fault, w.killAt, a.stale().frozen = providertest.Fault{}, -1, nil
+	a.fault, w.killAt, w.interfere, a.stale().frozen = providertest.Fault{}, -1, never, nil
 	for _, zone := range []string{"zone-a", "zone-b"} {
 		w.backend.SetUnread(zone, false)
 	}
-	for _, i := range w.backend.Instances() {
-		w.backend.Start(i.ID) // what nobody understood is understood again
-	}
+	a.move() // what nobody understood is understood again
 	deleting := w.get() != nil && !w.get().DeletionTimestamp.IsZero()
 	settle := func(what string, done func() bool) {
 		for range 3000 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +39,8 @@ var key = types.NamespacedName{Namespace: "default", Name: "a"}
 type visibility struct {
 	name  string
 	delay time.Duration
+	// lag is how far lists are behind.
+	lag time.Duration
 	// fail makes the first accepted creation fail after it was accepted.
 	fail       bool
 	leaveParts bool
@@ -77,6 +80,8 @@ type world struct {
 	vis     visibility
 	random  *rand.Rand
 	r       *proxy.Reconciler
+	health  *prober
+	secrets *secrets
 
 	effects []string
 	killAt  int // index of the effect, -1 for none
@@ -86,7 +91,15 @@ type world struct {
 
 	// maxVisible is the most instances that were to be seen at one time.
 	maxVisible int
-	released   error // what was wrong when the finalizer was released
+	released   error  // what was wrong when the finalizer was released
+	version    string // of the object after the last pass
+	// proved tells for each subject through which instance traffic flowed last; lied is what was wrong with a Ready.
+	proved map[fleet.Subject]string
+	lied   error
+	// depose is the effect in the middle of which the operator is followed by another one, "" for none.
+	depose string
+	// interfere lets somebody else write to the object right before or after the operator's next write.
+	interfere moment
 }
 
 func newWorld(kind providertest.Kind, vis visibility, seed uint64) *world {
@@ -100,8 +113,9 @@ func newWorld(kind providertest.Kind, vis visibility, seed uint64) *world {
 		api:   fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.Proxy{}).Build(),
 		clock: clk, vis: vis, killAt: -1, random: rand.New(rand.NewPCG(seed, seed)), late: 10 * time.Second,
 		backend: providertest.NewBackend(kind, clk, providertest.BackendOptions{
-			CreateDelay: vis.delay, DeleteDelay: vis.delay, BootDelay: 2 * time.Second, Visibility: vis.delay,
+			CreateDelay: vis.delay, DeleteDelay: vis.delay, BootDelay: 2 * time.Second, Visibility: vis.delay, ListLag: vis.lag,
 		}),
+		health: &prober{}, secrets: &secrets{held: map[string]*corev1.Secret{}}, proved: map[fleet.Subject]string{},
 	}
 	w.backend.OnCall(w.fault)
 	w.restart()
@@ -130,6 +144,12 @@ func (w *world) effect(name string, do func() error) error {
 	if mine && w.when == before {
 		panic(died{})
 	}
+	if w.depose == name {
+		w.depose = ""
+		w.follow()
+		_ = do() // the deposed operator's context has ended, so it never sees the answer
+		return context.Canceled
+	}
 	err := do()
 	if mine && (w.when == unanswered || w.when == answered) {
 		panic(died{})
@@ -147,7 +167,7 @@ func (w *world) restart() {
 		panic(err)
 	}
 	w.r = &proxy.Reconciler{
-		Client: c, Live: c, CloudInit: c, Auth: c, Health: noHealth{}, Observations: observer{w, p}, Fleet: noFleet{}, Leases: noLeases{},
+		Client: c, Live: c, CloudInit: w.secrets, Auth: c, Health: w.health, Observations: observer{w, p}, Fleet: noFleet{}, Leases: noLeases{},
 		Providers: lookup{registry.Handle{Name: entry, Revision: "1", Provider: instrument.WithMetrics(p, entry, w.clock, noMetrics{})}},
 		Events:    events.NewFakeRecorder(10_000), Clock: w.clock, CallTimeout: callTimeout, MaxReplacing: share, Random: w.random.Float64,
 		Intervals: proxy.Intervals{
@@ -157,27 +177,38 @@ func (w *world) restart() {
 	}
 }
 
+// follow lets another operator take over in the middle of a call of this one and work for a while: not as long as the
+// call may live.
+func (w *world) follow() {
+	w.restart()
+	for end := w.clock.Now().Add(callTimeout * 2 / 3); w.clock.Now().Before(end); {
+		w.pass()
+	}
+}
+
 // pass runs one pass and lets the time until the next one pass. A killed operator is restarted two seconds later.
 func (w *world) pass() {
-	rv := ""
-	if p := w.get(); p != nil {
-		rv = p.ResourceVersion
-	}
+	rv := w.version
 	res, dead := w.reconcile()
-	w.look()
-	wait := res.RequeueAfter
 	now := w.get()
+	w.lookAt(now)
+	w.probe(now)
+	wait := res.RequeueAfter
+	w.version = ""
+	if now != nil {
+		w.version = now.ResourceVersion
+	}
 	switch {
 	case dead:
 		w.restart()
 		wait = 2 * time.Second
-	case now != nil && now.ResourceVersion != rv:
+	case now != nil && w.version != rv:
 		wait = 50 * time.Millisecond // its own write wakes it
 	case wait == 0 || wait > 30*time.Second:
 		wait = 30 * time.Second
 	}
 	w.clock.Step(wait)
-	w.look()
+	w.lookAt(now)
 }
 
 func (w *world) reconcile() (res ctrl.Result, dead bool) {
@@ -198,7 +229,10 @@ func (w *world) reconcile() (res ctrl.Result, dead bool) {
 }
 
 // look keeps watch over what must never be.
-func (w *world) look() {
+func (w *world) look() { w.lookAt(w.get()) }
+
+// lookAt is look at an object that was read already.
+func (w *world) lookAt(p *v1alpha1.Proxy) {
 	visible := 0
 	for _, i := range w.backend.Instances() {
 		if !i.Pending {
@@ -206,8 +240,11 @@ func (w *world) look() {
 		}
 	}
 	w.maxVisible = max(w.maxVisible, visible)
-	if left := w.backend.Instances(); w.get() == nil && len(left) > 0 && w.released == nil {
+	if left := w.backend.Instances(); p == nil && len(left) > 0 && w.released == nil {
 		w.released = fmt.Errorf("the finalizer was released while there was %v", left)
+	}
+	if err := w.lying(p); err != nil && w.lied == nil {
+		w.lied = err
 	}
 }
 

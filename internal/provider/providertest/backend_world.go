@@ -143,3 +143,18 @@ func (b *Backend) CredentialRevision(id string) (revision string) {
 	b.change(id, func(m *machine) { revision = m.credentials })
 	return revision
 }
+
+// Serving returns the identity of the instance that a connection to ip and port would reach, "" for none. It bypasses
+// faults and unread zones.
+func (b *Backend) Serving(ip string, port int32) (identity string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.settle()
+	for _, m := range b.machines {
+		up := m.visible && m.main && m.condition == "" && m.failure == nil && !m.deleting && !now.Before(m.running)
+		if up && m.ip("10") == ip && m.port == port {
+			return m.identity
+		}
+	}
+	return ""
+}
