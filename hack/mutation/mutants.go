@@ -5,6 +5,7 @@ const (
 	localTests = "./internal/provider/local"
 	crash      = "./test/crash"
 	gc         = "./internal/gc"
+	guard      = "./internal/provider/instrument"
 )
 
 // mutants are the rules, broken. Each replaces the line that holds a rule.
@@ -97,6 +98,9 @@ func mutants() []mutant {
 		{rule: "R21", what: "offer on a verdict about something else", file: "internal/fleet/snapshot.go",
 			from: "	case p.Verdict.Subject != p.Subject() || p.Verdict.Health == HealthUnknown:", to: "	case p.Verdict.Health == HealthUnknown:",
 			pkg: "./internal/fleet", test: "TestWithheldOrder"},
+		{rule: "R21", what: "Ready on a verdict about another address", file: "internal/controller/proxy/health.go",
+			from: "	if ok && v.Subject == subject && now", to: "	if ok && now",
+			pkg: reconciler, test: "TestAVerdictAboutAnotherAddressMakesNothingReady"},
 		{rule: "R22", what: "no cap", file: "internal/lease/account.go",
 			from: "	if a.full(limit) {", to: "	if a.full(limit) && now.IsZero() {", pkg: "./internal/lease", test: "TestGrantsKeepCapsAndCooldowns"},
 		{rule: "R22", what: "no cooldown", file: "internal/lease/account.go",
@@ -105,5 +109,16 @@ func mutants() []mutant {
 		{rule: "R23", what: "an open proxy", file: "internal/provider/local/plan.go",
 			from: "if len(p.config.AllowClients) == 0 && p.reachable() {", to: "if len(p.config.AllowClients) < 0 && p.reachable() {",
 			pkg: localTests, test: "TestOpenProxiesAreRefused"},
+		{rule: "R24", what: "any number of calls to one target", file: "internal/provider/instrument/target.go",
+			from: "	if t.inFlight >= limit {", to: "	if t.inFlight > 1000*limit {", pkg: guard, test: "TestGuardBoundsCallsInFlightPerTarget"},
+		{rule: "R24", what: "a silent target is not left alone", file: "internal/provider/instrument/target.go",
+			from: "	if wait := t.closedUntil.Sub(now); wait > 0 {", to: "	if wait := t.closedUntil.Sub(now); wait > time.Hour {",
+			pkg: guard, test: "TestGuardLeavesASilentTargetAlone"},
+		{rule: "R24", what: "a full target ends a pass as an error does", file: "internal/controller/proxy/managed.go",
+			from: "	if busy(ps.err) {", to: "	if ps.r == nil {", pkg: reconciler, test: "TestABusyTargetCostsNoWrite"},
+		{rule: "R25", what: "jitter cuts a wait short", file: "internal/controller/proxy/failure.go",
+			from: "		f.first = after + after/9 + time.Millisecond", to: "		f.first = after", pkg: reconciler, test: "TestADelayAskedForIsNeverCutShort"},
+		{rule: "R25", what: "a message brings a call forward", file: "internal/controller/proxy/pass.go",
+			from: "	if f.asked {", to: "	if false {", pkg: reconciler, test: "TestADelayAskedForIsNeverCutShort"},
 	}
 }
