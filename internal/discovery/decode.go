@@ -37,24 +37,24 @@ func (s *Server) bodyless(next handler) handler {
 
 // decode reads the body of r into the struct that into points to. It is strict where encoding/json is not: member names
 // count in their exact case, unknown and repeated ones are errors, so are invalid UTF-8, lone surrogates and anything
-// after the object.
-func decode(r *http.Request, into any) *apiError {
+// after the object. It returns the body.
+func decode(r *http.Request, into any) ([]byte, *apiError) {
 	for _, encoding := range r.Header.Values("Content-Encoding") {
 		if encoding != "" && !strings.EqualFold(encoding, "identity") {
-			return &apiError{http.StatusUnsupportedMediaType, "unsupported_encoding", "the body must not be encoded: Content-Encoding may only be identity"}
+			return nil, &apiError{http.StatusUnsupportedMediaType, "unsupported_encoding", "the body must not be encoded: Content-Encoding may only be identity"}
 		}
 	}
 	body, failure := read(r)
 	if failure != nil {
-		return failure
+		return nil, failure
 	}
 	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {
-		return explain(err)
+		return nil, explain(err)
 	}
 	if jsontext.Value(body).Kind() != '{' {
-		return invalid("the body must be a JSON object")
+		return nil, invalid("the body must be a JSON object")
 	}
-	return nil
+	return body, nil
 }
 
 // explain says where the body is wrong, in words that do not repeat what the client sent beyond a member's name.

@@ -52,6 +52,8 @@ func ofLedger(err error) *apiError {
 		return &apiError{http.StatusConflict, "draining", "the leased proxy is about to be replaced or deleted; the lease stays valid until it expires"}
 	case errors.Is(err, lease.ErrOverloaded):
 		return &apiError{http.StatusServiceUnavailable, "overloaded", "no lease can be granted at the moment: too many are live"}
+	case errors.Is(err, lease.ErrKeyReused):
+		return &apiError{http.StatusUnprocessableEntity, "idempotency_mismatch", "the Idempotency-Key stands for a request with another body"}
 	case errors.Is(err, lease.ErrMayNotGrant):
 		return notLeader()
 	}

@@ -1,12 +1,22 @@
 package discovery
 
 import (
+	"context"
+	"crypto/sha256"
 	"errors"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/lease"
+)
+
+const (
+	// maxWait is the longest wait for a proxy, well within the time that proxies between client and server allow an answer.
+	maxWait     = 30 * time.Second
+	maxKeyBytes = 255
 )
 
 // acquireBody is the body of a request for a lease. A member that is null counts as absent, in the selector too.
@@ -26,16 +36,35 @@ func (s *Server) acquireLease(x *exchange, r *http.Request) {
 		x.fail(failure)
 		return
 	}
+	if !x.principal.admits(&req.Query) {
+		s.o.Metrics.LeaseRequest(OutcomeNoMatch)
+		s.noMatch(x, &lease.NoMatchError{})
+		return
+	}
 	req.Principal = x.principal.Name
-	granted, err := s.o.Ledger.Acquire(req)
+	if req.Wait > 0 {
+		// The time for reading is over, the body is here: what is left of it must not end the wait.
+		if err := http.NewResponseController(x).SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return // the connection is gone
+		}
+	}
+	granted, err := s.o.Ledger.Acquire(r.Context(), req)
 	var refused *lease.NoMatchError
 	switch {
 	case err == nil:
 		s.o.Metrics.LeaseRequest(OutcomeGranted)
 		x.json(http.StatusCreated, s.viewLease(granted))
 	case errors.As(err, &refused):
-		s.o.Metrics.LeaseRequest(OutcomeNoMatch)
+		// Who has closed its side may still read: it gets its answer.
+		if errors.Is(err, context.Canceled) {
+			s.o.Metrics.LeaseRequest(OutcomeGone)
+		} else {
+			s.o.Metrics.LeaseRequest(OutcomeNoMatch)
+		}
 		s.noMatch(x, refused)
+	case errors.Is(err, context.Canceled):
+		s.o.Metrics.LeaseRequest(OutcomeGone)
+		x.fail(&apiError{http.StatusServiceUnavailable, "overloaded", "the wait was given up"})
 	default:
 		s.o.Metrics.LeaseRequest(outcomeOf(err))
 		if errors.Is(err, lease.ErrOverloaded) {
@@ -59,15 +88,18 @@ func (s *Server) parseAcquire(r *http.Request) (req lease.Request, failure *apiE
 	if _, failure = parameters(r.URL.RawQuery, ""); failure != nil {
 		return req, failure
 	}
-	// Honouring it in part would be worse than not at all: a client that sends it relies on it when it repeats.
-	if len(r.Header.Values("Idempotency-Key")) > 0 {
-		return req, invalid("the header Idempotency-Key is not supported yet")
-	}
-	var body acquireBody
-	if failure = decode(r, &body); failure != nil {
+	if req.Key, failure = idempotencyKey(r.Header); failure != nil {
 		return req, failure
 	}
-	if failure = body.refuseWait(); failure != nil {
+	var body acquireBody
+	raw, failure := decode(r, &body)
+	if failure != nil {
+		return req, failure
+	}
+	if req.Key != "" {
+		req.Body = sha256.Sum256(raw)
+	}
+	if req.Wait, failure = body.wait(); failure != nil {
 		return req, failure
 	}
 	if req.TTL, failure = s.ttl(body.TTLSeconds); failure != nil {
@@ -86,7 +118,7 @@ func (s *Server) parseAcquire(r *http.Request) (req lease.Request, failure *apiE
 		if failure = namespace("member /namespace", *body.Namespace); failure != nil {
 			return req, failure
 		}
-		req.Namespace = *body.Namespace
+		req.Namespaces = []string{*body.Namespace}
 	}
 	if body.Target != nil {
 		if failure = target("member /target", *body.Target); failure != nil {
@@ -103,13 +135,30 @@ func (s *Server) parseAcquire(r *http.Request) (req lease.Request, failure *apiE
 	return req, nil
 }
 
-// refuseWait lets only the value pass that asks for what happens anyway.
-func (b *acquireBody) refuseWait() *apiError {
+// wait returns how long the request may wait.
+func (b *acquireBody) wait() (time.Duration, *apiError) {
 	n, _, failure := wholeNumber("waitSeconds", b.WaitSeconds)
-	if failure == nil && n != 0 {
-		failure = invalid("member /waitSeconds is not supported yet: only 0 is")
+	if failure == nil && (n < 0 || n > int64(maxWait/time.Second)) {
+		failure = invalid("member /waitSeconds must be between 0 and %d", maxWait/time.Second)
 	}
-	return failure
+	if failure != nil {
+		return 0, failure
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+// idempotencyKey returns the key that the request is sent under, if any.
+func idempotencyKey(h http.Header) (string, *apiError) {
+	values := h.Values("Idempotency-Key")
+	if len(values) == 0 {
+		return "", nil
+	}
+	key := values[0]
+	visible := !strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' })
+	if len(values) > 1 || key == "" || len(key) > maxKeyBytes || !visible {
+		return "", invalid("the header Idempotency-Key must be sent once, with 1 to %d visible ASCII characters", maxKeyBytes)
+	}
+	return key, nil
 }
 
 func (s *Server) getLease(x *exchange, r *http.Request) {
@@ -127,7 +176,7 @@ type renewBody struct {
 
 func (s *Server) renewLease(x *exchange, r *http.Request) {
 	var body renewBody
-	if failure := decode(r, &body); failure != nil {
+	if _, failure := decode(r, &body); failure != nil {
 		x.fail(failure)
 		return
 	}

@@ -41,14 +41,18 @@ const (
 	OutcomeInvalid    = "invalid"
 	OutcomeOverloaded = "overloaded"
 	OutcomeNotLeader  = "not_leader"
+	OutcomeGone       = "client_gone"
 )
 
 // Options configure a Server. Zero values stand for the defaults.
 type Options struct {
 	// BindAddress is host:port to listen on; port 0 takes any free one, see Server.Addr.
 	BindAddress string
-	// Token is what clients send as bearer; without one the API is open and gives out no credentials.
+	// Token is what clients send as bearer to be the default principal; without it and without Tokens the API is open and
+	// gives out no credentials.
 	Token string
+	// Tokens are further principals; it may be nil.
+	Tokens Tokens
 	// RequireAuth makes New fail when there is no token.
 	RequireAuth bool
 
@@ -79,8 +83,8 @@ func (o *Options) complete() error {
 	if o.Fleet == nil || o.Ledger == nil || o.Clock == nil {
 		return errors.New("discovery: Fleet, Ledger and Clock are required")
 	}
-	if o.Token == "" && o.RequireAuth {
-		return errors.New("discovery: authentication is required but no token is set (DISCOVERY_TOKEN)")
+	if o.Token == "" && o.Tokens == nil && o.RequireAuth {
+		return errors.New("discovery: authentication is required but no token is set (DISCOVERY_TOKEN or --token-file)")
 	}
 	if strings.ContainsFunc(o.Token, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return errors.New("discovery: the token may hold only visible ASCII characters (does it end in a newline?)")

@@ -1,14 +1,13 @@
 package discovery
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
+	"github.com/egress-proxies/egress-proxies-operator/internal/lease"
 )
 
 type listView struct {
@@ -24,7 +23,18 @@ func (s *Server) listProxies(x *exchange, r *http.Request) {
 		x.fail(failure)
 		return
 	}
-	page, more := q.page(s.o.Fleet.Select(q.namespace, q.selector))
+	wanted := lease.Query{Selector: q.selector}
+	if q.namespace != "" {
+		wanted.Namespaces = []string{q.namespace}
+	}
+	var page []*fleet.Proxy
+	var more bool
+	if x.principal.admits(&wanted) {
+		page, more = s.o.Fleet.Page(q.after, wanted.Selector, q.limit, func(p *fleet.Proxy) bool {
+			return (len(wanted.Namespaces) == 0 || slices.Contains(wanted.Namespaces, p.Key.Namespace)) &&
+				(q.healthy == nil || healthy(p) == *q.healthy)
+		})
+	}
 	out := listView{Proxies: make([]proxyView, len(page)), Count: len(page)}
 	for i, live := range s.o.Ledger.LiveOnEach(page) {
 		out.Proxies[i] = viewProxy(page[i], live)
@@ -35,29 +45,13 @@ func (s *Server) listProxies(x *exchange, r *http.Request) {
 	x.json(http.StatusOK, out)
 }
 
-// page picks those of all that belong on the page, in the order of namespace and name.
-func (q listQuery) page(all []*fleet.Proxy) (page []*fleet.Proxy, more bool) {
-	all = slices.DeleteFunc(all, func(p *fleet.Proxy) bool {
-		return q.healthy != nil && healthy(p) != *q.healthy || q.after != nil && compareKeys(p.Key, *q.after) <= 0
-	})
-	slices.SortFunc(all, func(a, b *fleet.Proxy) int { return compareKeys(a.Key, b.Key) })
-	if len(all) > q.limit {
-		return all[:q.limit], true
-	}
-	return all, false
-}
-
-func compareKeys(a, b types.NamespacedName) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-}
-
 func (s *Server) getProxy(x *exchange, r *http.Request) {
 	if _, failure := parameters(r.URL.RawQuery, ""); failure != nil {
 		x.fail(failure)
 		return
 	}
 	p := s.o.Fleet.Get(types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")})
-	if p == nil {
+	if p == nil || !x.principal.sees(p) {
 		x.fail(notFound("there is no such proxy"))
 		return
 	}

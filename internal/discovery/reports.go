@@ -13,7 +13,7 @@ type reportBody struct {
 
 func (s *Server) reportLease(x *exchange, r *http.Request) {
 	var body reportBody
-	if failure := decode(r, &body); failure != nil {
+	if _, failure := decode(r, &body); failure != nil {
 		x.fail(failure)
 		return
 	}
@@ -53,7 +53,7 @@ func (s *Server) clearCooldowns(x *exchange, r *http.Request) {
 		return
 	}
 	p := s.o.Fleet.Get(key)
-	if p == nil {
+	if p == nil || !x.principal.sees(p) {
 		x.fail(notFound("there is no such proxy"))
 		return
 	}

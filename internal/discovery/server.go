@@ -33,7 +33,7 @@ func New(o Options) (*Server, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, auth: newAuthenticator(o.Token), bound: make(chan struct{})}
+	s := &Server{o: o, auth: newAuthenticator(o.Token, o.Tokens), bound: make(chan struct{})}
 	s.handler = s.recovered(s.logged(s.bounded(s.authenticated(s.routes()))))
 	return s, nil
 }
@@ -71,7 +71,7 @@ func (s *Server) Start(ctx context.Context) error {
 	close(s.bound)
 	if !s.auth.required() {
 		s.o.Log.Info("WARNING: the discovery API is open: no token is set, so everybody who reaches it can lease proxies. "+
-			"Proxy credentials are not given out. Set DISCOVERY_TOKEN to change both.", "address", s.addr.String())
+			"Proxy credentials are not given out. Set DISCOVERY_TOKEN or --token-file to change both.", "address", s.addr.String())
 	}
 	server := &http.Server{
 		Handler:           s.handler,

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/google/btree"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -13,11 +14,15 @@ import (
 type Store struct {
 	mu       sync.RWMutex
 	proxies  map[types.NamespacedName]*Proxy
+	sorted   *btree.BTreeG[types.NamespacedName] // the keys of proxies, by namespace and name
 	byAttr   map[attribute]map[types.NamespacedName]struct{}
 	byAddr   map[Endpoint]map[types.NamespacedName]struct{}
 	counts   map[string]Count
 	watchers []*Watcher
 }
+
+// degree of the tree of keys: nodes of a few cache lines.
+const degree = 32
 
 type attribute struct{ key, value string }
 
@@ -25,6 +30,7 @@ type attribute struct{ key, value string }
 func NewStore() *Store {
 	return &Store{
 		proxies: map[types.NamespacedName]*Proxy{},
+		sorted:  btree.NewG(degree, func(a, b types.NamespacedName) bool { return compareKeys(a, b) < 0 }),
 		byAttr:  map[attribute]map[types.NamespacedName]struct{}{},
 		byAddr:  map[Endpoint]map[types.NamespacedName]struct{}{},
 		counts:  map[string]Count{},
@@ -131,8 +137,12 @@ func (s *Store) put(old, next *Proxy) {
 	}
 	if next == nil {
 		delete(s.proxies, old.Key)
+		s.sorted.Delete(old.Key)
 	} else {
 		s.proxies[next.Key] = next
+		if old == nil {
+			s.sorted.ReplaceOrInsert(next.Key)
+		}
 		for k, v := range next.Attributes {
 			add(s.byAttr, attribute{k, v}, next.Key)
 		}
@@ -197,6 +207,52 @@ func (s *Store) List(namespace string, selector map[string]string) []*Proxy {
 	return out
 }
 
+// Page returns, sorted by namespace and name, up to limit of the snapshots that match selector and for which keep says
+// so, beginning behind the key after (nil: with the first), and whether there are more. It holds the store's lock while
+// it looks, so keep must be quick and must not call the store.
+func (s *Store) Page(after *types.NamespacedName, selector map[string]string, limit int, keep func(*Proxy) bool) (page []*Proxy, more bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	take := func(key types.NamespacedName) bool {
+		p := s.proxies[key]
+		if after != nil && p.Key == *after || !p.Matches(selector) || !keep(p) {
+			return true
+		}
+		if len(page) == limit {
+			more = true
+			return false
+		}
+		page = append(page, p)
+		return true
+	}
+	if few, ok := s.smallest(selector); ok && len(few) < len(s.proxies)/8 {
+		for _, key := range behind(after, few) {
+			if !take(key) {
+				break
+			}
+		}
+		return page, more
+	}
+	if after == nil {
+		s.sorted.Ascend(take)
+	} else {
+		s.sorted.AscendGreaterOrEqual(*after, take)
+	}
+	return page, more
+}
+
+// behind returns those of keys that come after, sorted.
+func behind(after *types.NamespacedName, keys map[types.NamespacedName]struct{}) []types.NamespacedName {
+	out := make([]types.NamespacedName, 0, len(keys))
+	for key := range keys {
+		if after == nil || compareKeys(key, *after) > 0 {
+			out = append(out, key)
+		}
+	}
+	slices.SortFunc(out, compareKeys)
+	return out
+}
+
 func (s *Store) candidates(selector map[string]string) iter.Seq[*Proxy] {
 	if len(selector) == 0 {
 		return func(yield func(*Proxy) bool) {
@@ -207,13 +263,7 @@ func (s *Store) candidates(selector map[string]string) iter.Seq[*Proxy] {
 			}
 		}
 	}
-	var smallest map[types.NamespacedName]struct{}
-	first := true
-	for k, v := range selector {
-		if set := s.byAttr[attribute{k, v}]; first || len(set) < len(smallest) {
-			smallest, first = set, false
-		}
-	}
+	smallest, _ := s.smallest(selector)
 	return func(yield func(*Proxy) bool) {
 		for key := range smallest {
 			if !yield(s.proxies[key]) {
@@ -221,6 +271,16 @@ func (s *Store) candidates(selector map[string]string) iter.Seq[*Proxy] {
 			}
 		}
 	}
+}
+
+// smallest returns the smallest of the selector's index entries; ok is false for an empty selector.
+func (s *Store) smallest(selector map[string]string) (smallest map[types.NamespacedName]struct{}, ok bool) {
+	for k, v := range selector {
+		if set := s.byAttr[attribute{k, v}]; !ok || len(set) < len(smallest) {
+			smallest, ok = set, true
+		}
+	}
+	return smallest, ok
 }
 
 func compareKeys(a, b types.NamespacedName) int {

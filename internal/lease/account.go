@@ -15,10 +15,10 @@ type account struct {
 	withdrawn bool
 	// lastLeased numbers the grants of the ledger; 0 for never.
 	lastLeased uint64
-	// cooling are the targets that the proxy rests for.
+	// cooling are the targets that the proxy rests for; the empty one stands for all of them.
 	cooling map[string]*cooldown
-	// restsUntil is the end of a rest for every target.
-	restsUntil time.Time
+	// seat is the proxy's, nil while the fleet does not hold the key.
+	seat *seat
 	// strayUntil is when an account whose key the fleet does not hold is dropped.
 	strayUntil time.Time
 	inStrays   int
@@ -40,8 +40,13 @@ func newAccount(key fleet.LeaseKey) *account {
 }
 
 // coolsUntil returns the first instant at which the proxy may be leased for target; not after now when it may already.
-func (a *account) coolsUntil(target string) time.Time {
-	until := a.restsUntil
+func (a *account) coolsUntil(target string) (until time.Time) {
+	if len(a.cooling) == 0 {
+		return until
+	}
+	if c := a.cooling[""]; c != nil {
+		until = c.until
+	}
 	if c := a.cooling[target]; c != nil && c.until.After(until) {
 		until = c.until
 	}
@@ -53,17 +58,17 @@ func (a *account) full(limit int32) bool { return limit > 0 && a.held.Len() >= i
 
 // idle reports whether dropping the account would lose nothing.
 func (a *account) idle() bool {
-	return a.held.Len() == 0 && !a.withdrawn && len(a.cooling) == 0 && a.restsUntil.IsZero()
+	return a.held.Len() == 0 && !a.withdrawn && len(a.cooling) == 0
 }
 
-// standing is the account seen by the picker; a nil account is one that never had anything.
+// standing is how the proxy stands for target; a nil account is one that never had anything.
 func (a *account) standing(limit int32, target string, now time.Time) standing {
 	if a == nil {
 		return standing{}
 	}
 	s := standing{live: a.held.Len(), lastLeased: a.lastLeased}
 	if a.withdrawn {
-		s.hindrance = hindranceWithdrawn
+		s.hindrance = hindranceUnoffered
 		return s
 	}
 	if a.full(limit) {

@@ -1,39 +1,66 @@
 package lease
 
 import (
+	"context"
 	"crypto/rand"
 	"time"
-
-	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
 )
 
 // maxPicks bounds how often one acquisition chases a fleet that changes under its hands.
 const maxPicks = 32
 
 // Acquire leases the best proxy that matches the request. Pick, check and record are one critical section: no other
-// grant, release, report or withdrawal falls between them. It does not wait for a proxy to become free.
+// grant, release, report or withdrawal falls between them. When none is free it waits for one for up to Request.Wait,
+// behind everybody who has waited longer for a proxy that would do for both; it needs Start to be running for that. It
+// gives up when ctx ends, and then holds no lease; the error is ctx's and, where nothing is free, says so too.
 //
-// Errors: *NoMatchError, ErrOverloaded, ErrMayNotGrant, ErrTTL.
-func (l *Ledger) Acquire(req Request) (Lease, error) {
+// A request with a key whose earlier answer was a lease that is still live gets that lease again.
+//
+// Errors: *NoMatchError, ErrOverloaded, ErrMayNotGrant, ErrTTL, ErrKeyReused, ctx's error.
+func (l *Ledger) Acquire(ctx context.Context, req Request) (Lease, error) {
 	if req.TTL <= 0 {
 		return Lease{}, ErrTTL
 	}
-	id := rand.Text()
+	if req.Prefer == "" {
+		req.Prefer = PreferLatency
+	}
+	lease, w, err := l.tryOrQueue(req)
+	if w == nil {
+		return lease, err
+	}
+	return l.await(ctx, w)
+}
+
+// tryOrQueue grants, refuses, or puts the request into the queue and returns its place there.
+func (l *Ledger) tryOrQueue(req Request) (Lease, *waiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.begin()
+	lease, err := l.acquire(req, now)
+	if err == nil || req.Wait <= 0 || !canWait(err) {
+		return lease, nil, err
+	}
+	w := l.queue.join(l.rankings, req, l.o.MaxWaiting)
+	return lease, w, err
+}
+
+// acquire is one try. l.mu is held.
+func (l *Ledger) acquire(req Request, now time.Time) (Lease, error) {
 	if !l.o.MayGrant() {
 		return Lease{}, ErrMayNotGrant
 	}
-	standing := func(p *fleet.Proxy) standing {
-		return l.accounts[p.LeaseKey()].standing(p.Cap, req.Target, now)
+	l.beginHold(now)
+	if req.Key != "" {
+		if r := l.keys[keyName{req.Principal, req.Key}]; r != nil {
+			return l.repeat(r, req, now)
+		}
 	}
 	for range maxPicks {
-		best, refused := l.picker.pick(req.Query, standing)
+		best, refused := l.pick(req.Query, now)
 		if best == nil {
 			return Lease{}, refused
 		}
-		lease, ok, err := l.tryAcquire(best, req, id, now)
+		lease, ok, err := l.tryAcquire(best, req, now)
 		if ok || err != nil {
 			return lease, err
 		}
@@ -42,15 +69,27 @@ func (l *Ledger) Acquire(req Request) (Lease, error) {
 	return Lease{}, ErrOverloaded
 }
 
-// tryAcquire grants a lease on exactly that instance of p, or reports that it is not to be had (any more). This is the
+// repeat answers a request whose key stands for a live lease.
+func (l *Ledger) repeat(r *record, req Request, now time.Time) (Lease, error) {
+	if r.body != req.Body {
+		return Lease{}, ErrKeyReused
+	}
+	r, p, err := l.find(r.id, req.Principal, now)
+	if err != nil {
+		// It ended with its proxy just now, and its key with it.
+		return l.acquire(req, now)
+	}
+	return r.lease(p), nil
+}
+
+// tryAcquire grants a lease on exactly the instance at s, or reports that it is not to be had (any more). This is the
 // whole of what a shared ledger would have to do atomically. l.mu is held.
-func (l *Ledger) tryAcquire(p *fleet.Proxy, req Request, id string, now time.Time) (Lease, bool, error) {
-	key := p.LeaseKey()
-	fresh := l.o.Fleet.Get(p.Key)
-	if fresh == nil || fresh.LeaseKey() != key || fresh.Withheld() != fleet.WithheldNot {
+func (l *Ledger) tryAcquire(s *seat, req Request, now time.Time) (Lease, bool, error) {
+	if fresh := l.o.Fleet.Get(s.proxy.Key); fresh != s.proxy {
+		l.takeIn(s.proxy.Key, fresh, now)
 		return Lease{}, false, nil
 	}
-	if l.accounts[key].standing(fresh.Cap, req.Target, now).hindrance != hindranceNone {
+	if !s.offered || s.toward(req.Target, now).hindrance != hindranceNone {
 		return Lease{}, false, nil
 	}
 	if l.live.Len() >= l.o.MaxLive {
@@ -60,17 +99,20 @@ func (l *Ledger) tryAcquire(p *fleet.Proxy, req Request, id string, now time.Tim
 	if !l.o.MayGrant() {
 		return Lease{}, false, ErrMayNotGrant
 	}
-	// Noted now, for the watch may tell of the next key without ever having told of this one.
-	l.holds(p.Key, key, now)
 	ttl := min(req.TTL, l.o.MaxLifetime)
 	r := &record{
-		id: id, principal: req.Principal, target: req.Target, proxy: p.Key, account: l.account(key),
+		id: rand.Text(), principal: req.Principal, target: req.Target, proxy: s.proxy.Key, account: l.account(s.key),
 		start: now, expires: now.Add(ttl), ttl: ttl,
+	}
+	if req.Key != "" {
+		r.key, r.body = keyName{req.Principal, req.Key}, req.Body
+		l.keys[r.key] = r
 	}
 	l.grants++
 	r.account.lastLeased = l.grants
 	r.account.held.push(r)
 	l.live.push(r)
-	l.leases[id] = r
-	return r.lease(fresh), true, nil
+	l.leases[r.id] = r
+	l.refresh(s, now)
+	return r.lease(s.proxy), true, nil
 }

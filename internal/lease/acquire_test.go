@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -108,7 +109,7 @@ func TestSelectorAndNamespaceRestrict(t *testing.T) {
 	if got := f.acquire(t, req).Proxy.Key.Name; got != "b" {
 		t.Errorf("leased %s, want b", got)
 	}
-	req.Namespace = "elsewhere"
+	req.Namespaces = []string{"elsewhere"}
 	if got := f.refused(t, req); got != (NoMatchError{}) {
 		t.Errorf("in another namespace: %+v, want nothing considered", got)
 	}
@@ -175,14 +176,14 @@ func TestBoundsOfAcquire(t *testing.T) {
 	if want := epoch.Add(time.Hour); !l.ExpiresAt.Equal(want) || l.TTL != time.Hour {
 		t.Errorf("a lease longer than any lease may live expires at %v (ttl %v), want %v", l.ExpiresAt, l.TTL, want)
 	}
-	_, err := f.ledger.Acquire(ask(""))
+	_, err := f.ledger.Acquire(context.Background(), ask(""))
 	wantErr(t, "beyond MaxLive", err, ErrOverloaded)
 	none := ask("")
 	none.TTL = 0
-	_, err = f.ledger.Acquire(none)
+	_, err = f.ledger.Acquire(context.Background(), none)
 	wantErr(t, "without ttl", err, ErrTTL)
 	leading = false
-	_, err = f.ledger.Acquire(ask(""))
+	_, err = f.ledger.Acquire(context.Background(), ask(""))
 	wantErr(t, "not leading", err, ErrMayNotGrant)
 	_, err = f.ledger.Renew(l.ID, l.Principal, time.Minute)
 	wantErr(t, "renewing while not leading", err, ErrMayNotGrant)
@@ -197,7 +198,7 @@ func TestTheRightToGrantIsAskedForAgainAfterThePick(t *testing.T) {
 	asked := 0
 	f := newFixture(t, func(o *Options) { o.MayGrant = func() bool { asked++; return asked == 1 } })
 	f.put("a")
-	_, err := f.ledger.Acquire(ask(""))
+	_, err := f.ledger.Acquire(context.Background(), ask(""))
 	wantErr(t, "lost during the pick", err, ErrMayNotGrant)
 	if got := f.ledger.Live(); got != 0 {
 		t.Errorf("%d live leases, want 0", got)
@@ -212,10 +213,11 @@ func TestTheFleetIsAskedAgainAtTheGrant(t *testing.T) {
 	} {
 		f := newFixture(t)
 		f.put("a")
-		picked := f.fleet.Get(name("a"))
+		f.ledger.Live()
+		picked := f.ledger.seats[name("a")]
 		change(f)
 		f.ledger.mu.Lock()
-		_, ok, err := f.ledger.tryAcquire(picked, ask(""), "id", epoch)
+		_, ok, err := f.ledger.tryAcquire(picked, ask(""), epoch)
 		f.ledger.mu.Unlock()
 		if ok || err != nil {
 			t.Errorf("%s: granted %v, %v", reason, ok, err)

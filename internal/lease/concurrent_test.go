@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -37,7 +38,7 @@ func TestManyTakersOfOneProxyAroundItsExpiry(t *testing.T) {
 	take := func() (granted int64) {
 		var count atomic.Int64
 		together(takers, func(int) {
-			l, err := f.ledger.Acquire(ask(""))
+			l, err := f.ledger.Acquire(context.Background(), ask(""))
 			var refused *NoMatchError
 			switch {
 			case err == nil && l.Live == 1:
@@ -74,7 +75,7 @@ func TestTakersRaceWithTheClock(t *testing.T) {
 				f.clock.Step(time.Minute)
 				return
 			}
-			if _, err := f.ledger.Acquire(ask("")); err == nil {
+			if _, err := f.ledger.Acquire(context.Background(), ask("")); err == nil {
 				granted.Add(1)
 			}
 		})
@@ -94,7 +95,7 @@ func TestWithdrawalIsExactUnderAcquisitions(t *testing.T) {
 				atWithdrawal.Store(int64(f.ledger.Withdraw(key)))
 				return
 			}
-			if _, err := f.ledger.Acquire(ask("")); err == nil {
+			if _, err := f.ledger.Acquire(context.Background(), ask("")); err == nil {
 				granted.Add(1)
 			}
 		})
@@ -138,7 +139,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			}
 		default:
 			req := Request{Query: Query{Target: fmt.Sprintf("u%d.example", i)}, TTL: time.Minute, Principal: fmt.Sprint(i)}
-			if l, err := f.ledger.Acquire(req); err == nil {
+			if l, err := f.ledger.Acquire(context.Background(), req); err == nil {
 				mine = append(mine, l)
 				mine = mine[max(0, len(mine)-2000):]
 			}
@@ -158,7 +159,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if n := len(l.leases) + l.ended.Len() + l.cooling.Len() + l.strays.Len(); n != 0 {
 		t.Errorf("%d leases, cooldowns and strays after an idle hour, want 0", n)
 	}
-	if fleetSize := f.fleet.Len(); len(l.accounts) > fleetSize || len(l.current) != fleetSize || len(l.known) != fleetSize {
-		t.Errorf("%d accounts, %d and %d keys for a fleet of %d", len(l.accounts), len(l.current), len(l.known), fleetSize)
+	if fleetSize := f.fleet.Len(); len(l.accounts) > fleetSize || len(l.seats) != fleetSize || len(l.known) != fleetSize {
+		t.Errorf("%d accounts, %d and %d keys for a fleet of %d", len(l.accounts), len(l.seats), len(l.known), fleetSize)
 	}
 }

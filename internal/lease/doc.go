@@ -1,9 +1,10 @@
 // Package lease hands proxies out to crawlers, each to at most as many at one time as its cap allows.
 //
-// Two concerns, kept apart. The Picker knows the order over the fleet: which of the proxies that match is the best to
-// give. The Ledger knows who holds what: leases, cooldowns and withdrawn proxies, in memory, behind one mutex, on one
-// clock. An acquisition picks and records in one critical section, so that what the picker saw is still true when the
-// lease is written down.
+// Two concerns, kept apart. The picker knows the order over the fleet: which of the proxies that match is the best to
+// give. It keeps a ranking per class of requests (namespace, selector, preference), in which a pick costs the logarithm of
+// the fleet. The Ledger knows who holds what: leases, cooldowns, withdrawn proxies and who waits, in memory, behind one
+// mutex, on one clock. An acquisition picks and records in one critical section, so that what the picker saw is still true
+// when the lease is written down.
 //
 //	            Acquire                  now ≥ ExpiresAt               window over
 //	(nothing) ──────────► live ──────────────────────────► expired ───────────────► forgotten

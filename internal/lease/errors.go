@@ -22,6 +22,8 @@ var (
 	ErrMayNotGrant = errors.New("this ledger may not grant")
 	// ErrTTL: the TTL asked for is not positive.
 	ErrTTL = errors.New("lease ttl must be positive")
+	// ErrKeyReused: the idempotency key stands for a request with another body.
+	ErrKeyReused = errors.New("idempotency key was used with another body")
 	// ErrResult: the result reported is none of the constants.
 	ErrResult = errors.New("unknown report result")
 )

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -83,7 +84,7 @@ func ask(target string) Request {
 
 func (f *fixture) acquire(tb failer, req Request) Lease {
 	tb.Helper()
-	l, err := f.ledger.Acquire(req)
+	l, err := f.ledger.Acquire(context.Background(), req)
 	if err != nil {
 		tb.Fatalf("Acquire: %v", err)
 	}
@@ -92,7 +93,7 @@ func (f *fixture) acquire(tb failer, req Request) Lease {
 
 func (f *fixture) refused(tb failer, req Request) NoMatchError {
 	tb.Helper()
-	l, err := f.ledger.Acquire(req)
+	l, err := f.ledger.Acquire(context.Background(), req)
 	var refused *NoMatchError
 	if !errors.As(err, &refused) {
 		tb.Fatalf("Acquire = %v, %v; want a NoMatchError", l.ID, err)

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,9 +18,10 @@ func (l *Ledger) Withdraw(key fleet.LeaseKey) (live int) {
 	now := l.begin()
 	a := l.account(key)
 	a.withdrawn = true
-	if _, known := l.known[key]; !known {
+	if a.seat == nil {
 		l.stray(a, now)
 	}
+	l.refresh(a.seat, now)
 	return a.held.Len()
 }
 
@@ -33,9 +35,11 @@ func (l *Ledger) Readmit(key fleet.LeaseKey) {
 		return
 	}
 	a.withdrawn = false
-	if _, known := l.known[key]; !known && a.idle() {
+	if a.seat == nil && a.idle() {
 		l.drop(a, now)
 	}
+	l.refresh(a.seat, now)
+	l.serve(now)
 }
 
 // follow takes in which keys the fleet holds. What was kept for a key that is gone is dropped with it. l.mu is held.
@@ -46,33 +50,69 @@ func (l *Ledger) follow(now time.Time) {
 		return
 	}
 	for _, name := range l.watch.Take() {
-		if p := l.o.Fleet.Get(name); p != nil {
-			l.holds(name, p.LeaseKey(), now)
-		} else if old, had := l.current[name]; had {
-			l.forget(name, old, now)
-		}
+		l.takeIn(name, l.o.Fleet.Get(name), now)
 	}
 }
 
-// holds notes that the fleet has key under name. Another key that was there is gone by that. l.mu is held.
-func (l *Ledger) holds(name types.NamespacedName, key fleet.LeaseKey, now time.Time) {
-	old, had := l.current[name]
-	if had && old == key {
+// takeIn notes that the fleet holds p under name, nothing when p is nil. A lease key that was there and is no longer is
+// gone by that. l.mu is held.
+func (l *Ledger) takeIn(name types.NamespacedName, p *fleet.Proxy, now time.Time) {
+	s := l.seats[name]
+	if s != nil && s.proxy == p {
 		return
 	}
-	if had {
-		l.forget(name, old, now)
+	var kept *account
+	if s != nil {
+		if p != nil && s.key == p.LeaseKey() {
+			if maps.Equal(s.proxy.Attributes, p.Attributes) {
+				s.proxy, s.offered = p, p.Withheld() == fleet.WithheldNot
+				l.refresh(s, now)
+				return
+			}
+			kept = s.account
+		}
+		l.unseat(s)
+		if s.account != nil && kept == nil {
+			l.drop(s.account, now)
+		}
 	}
-	l.current[name], l.known[key] = key, name
+	if p == nil {
+		return
+	}
+	s = &seat{proxy: p, key: p.LeaseKey(), offered: p.Withheld() == fleet.WithheldNot}
+	l.seats[name], l.known[s.key] = s, s
+	if s.account = l.accounts[s.key]; s.account != nil {
+		s.account.seat = s
+	}
+	l.rankings.seat(s)
+	l.refresh(s, now)
 }
 
-func (l *Ledger) forget(name types.NamespacedName, key fleet.LeaseKey, now time.Time) {
-	delete(l.current, name)
-	if l.known[key] == name {
-		delete(l.known, key)
+func (l *Ledger) unseat(s *seat) {
+	delete(l.seats, s.proxy.Key)
+	if l.known[s.key] == s {
+		delete(l.known, s.key)
 	}
-	if a := l.accounts[key]; a != nil {
-		l.drop(a, now)
+	if s.account != nil {
+		s.account.seat = nil
+	}
+	l.rankings.unseat(s)
+}
+
+// refresh works out anew how s stands, after something that bears on it has changed; a nil seat has none. l.mu is held.
+func (l *Ledger) refresh(s *seat, now time.Time) {
+	if s == nil {
+		return
+	}
+	s.standing = s.account.standing(s.proxy.Cap, "", now)
+	if !s.offered {
+		s.hindrance, s.freeAt = hindranceUnoffered, time.Time{}
+	} else if until := l.hold.until; s.proxy.Cap > 0 && until.After(now) {
+		s.hindrance, s.freeAt = hindranceUnoffered, until
+	}
+	l.rankings.touch(s)
+	if s.hindrance == hindranceNone {
+		l.queue.freed(s)
 	}
 }
 
@@ -85,6 +125,9 @@ func (l *Ledger) drop(a *account, now time.Time) {
 	if a.inStrays >= 0 {
 		l.strays.remove(a)
 		a.inStrays = -1
+	}
+	if a.seat != nil {
+		a.seat.account = nil
 	}
 	delete(l.accounts, a.key)
 }

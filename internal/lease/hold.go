@@ -45,6 +45,7 @@ func (l *Ledger) Renew(id, principal string, ttl time.Duration) (Lease, error) {
 	r.expires = now.Add(r.ttl)
 	l.live.moved(r)
 	r.account.held.moved(r)
+	l.refresh(r.account.seat, now)
 	return r.lease(p), nil
 }
 
@@ -59,6 +60,7 @@ func (l *Ledger) Release(id, principal string) error {
 	}
 	if r := l.leases[id]; r != nil && r.principal == principal && r.ended == endNone {
 		l.end(r, endReleased, now)
+		l.serve(now)
 	}
 	return nil
 }
@@ -95,6 +97,10 @@ func (l *Ledger) end(r *record, how ending, at time.Time) {
 // bury is end for a lease that is out of the live queue already.
 func (l *Ledger) bury(r *record, how ending, at time.Time) {
 	r.account.held.remove(r)
+	l.refresh(r.account.seat, l.last)
+	if r.key != (keyName{}) {
+		delete(l.keys, r.key)
+	}
 	r.ended, r.forget = how, at.Add(l.o.CooldownWindow)
 	l.ended.push(r)
 	for l.ended.Len() > l.o.MaxRemembered {

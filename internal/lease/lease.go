@@ -36,8 +36,8 @@ func (r Result) Valid() bool { return r == ResultOK || r == ResultRateLimited ||
 
 // Query says which proxies come into question and in which order.
 type Query struct {
-	// Namespace restricts to one namespace; empty for all.
-	Namespace string
+	// Namespaces restricts to these; empty for all.
+	Namespaces []string
 	// Selector holds attributes that must all be equal; empty for every proxy.
 	Selector map[string]string
 	// Target is the canonical host name that the lease is for; empty for none in particular.
@@ -53,6 +53,12 @@ type Request struct {
 	TTL time.Duration
 	// Principal owns the lease: to everybody else it does not exist.
 	Principal string
+	// Wait is how long to wait for a proxy at most when none is free; 0 for not at all.
+	Wait time.Duration
+	// Key names the request among those of its principal, so that repeating it yields the lease that it led to for as long
+	// as that lives; empty for no name. Body is what a repeated request must agree in.
+	Key  string
+	Body [32]byte
 }
 
 // Lease is a copy of what the ledger knows of a live lease at the time of the call that returned it.
@@ -75,6 +81,9 @@ type Lease struct {
 	TTL time.Duration
 }
 
+// keyName is an idempotency key with whose it is.
+type keyName struct{ principal, key string }
+
 // ending is how a lease came to its end.
 type ending int
 
@@ -96,6 +105,9 @@ type record struct {
 	expires   time.Time
 	ttl       time.Duration
 	ended     ending
+	// key is set where the request had one; body goes with it.
+	key  keyName
+	body [32]byte
 	// forget is when an ended lease is forgotten.
 	forget time.Time
 	// Positions in the queues that hold the record.

@@ -20,6 +20,7 @@ const (
 	DefaultMaxLive        = 1_000_000
 	DefaultMaxRemembered  = 1_000_000
 	DefaultMaxCooldowns   = 1_000_000
+	DefaultMaxWaiting     = 10_000
 	// MaxTargets is for how many targets one proxy cools separately; past it, it cools for all.
 	MaxTargets = 1024
 )
@@ -40,6 +41,11 @@ type Options struct {
 	MaxRemembered int
 	// MaxCooldowns bounds the cooldowns per target of all proxies; beyond it a proxy cools for every target instead.
 	MaxCooldowns int
+	// MaxWaiting bounds the requests that wait at one time; beyond it a request is refused as if it did not want to wait.
+	MaxWaiting int
+	// StartupHold is for how long after this ledger first grants proxies with a cap are kept back: leases that the ledger
+	// before granted may still be held on them. 0 for not at all.
+	StartupHold time.Duration
 	// MayGrant says whether this process may commit anything for clients now; nil for always. It is called with the
 	// ledger's lock held and must neither block nor call the ledger.
 	MayGrant func() bool
@@ -48,10 +54,9 @@ type Options struct {
 // Ledger knows who holds what. All methods are safe for concurrent use; they block only on the ledger's own lock and
 // on the fleet store's.
 type Ledger struct {
-	o      Options
-	picker *Picker
-	epoch  string
-	watch  *fleet.Watcher
+	o     Options
+	epoch string
+	watch *fleet.Watcher
 
 	mu sync.Mutex
 	// last is the latest time seen: time never runs backwards here.
@@ -59,9 +64,15 @@ type Ledger struct {
 	grants   uint64
 	leases   map[string]*record
 	accounts map[fleet.LeaseKey]*account
-	// current mirrors which key each proxy of the fleet has, known is its inverse.
-	current map[types.NamespacedName]fleet.LeaseKey
-	known   map[fleet.LeaseKey]types.NamespacedName
+	// seats mirrors the fleet by name, known by lease key.
+	seats    map[types.NamespacedName]*seat
+	known    map[fleet.LeaseKey]*seat
+	rankings *rankings
+	// targets are the accounts that rest for a target, by the target; those that rest for all are not in it.
+	targets map[string]map[*account]struct{}
+	hold    hold
+	queue   waiters
+	keys    map[keyName]*record
 
 	live    queue[*record]
 	ended   queue[*record]
@@ -79,7 +90,8 @@ func New(o Options) (*Ledger, error) {
 	defaulted(&o.MaxLive, DefaultMaxLive)
 	defaulted(&o.MaxRemembered, DefaultMaxRemembered)
 	defaulted(&o.MaxCooldowns, DefaultMaxCooldowns)
-	if o.CooldownWindow < 0 || o.MaxLifetime < 0 || o.MaxLive < 0 || o.MaxRemembered < 0 || o.MaxCooldowns < 0 {
+	defaulted(&o.MaxWaiting, DefaultMaxWaiting)
+	if o.CooldownWindow < 0 || o.MaxWaiting < 0 || o.StartupHold < 0 || o.MaxLifetime < 0 || o.MaxLive < 0 || o.MaxRemembered < 0 || o.MaxCooldowns < 0 {
 		return nil, fmt.Errorf("lease: bounds must not be negative (cooldown window %v, lifetime %v, leases %d)",
 			o.CooldownWindow, o.MaxLifetime, o.MaxLive)
 	}
@@ -87,11 +99,15 @@ func New(o Options) (*Ledger, error) {
 		o.MayGrant = func() bool { return true }
 	}
 	l := &Ledger{
-		o: o, picker: NewPicker(o.Fleet), epoch: rand.Text(), watch: o.Fleet.Watch(),
+		o: o, epoch: rand.Text(), watch: o.Fleet.Watch(), rankings: newRankings(),
 		leases:   map[string]*record{},
 		accounts: map[fleet.LeaseKey]*account{},
-		current:  map[types.NamespacedName]fleet.LeaseKey{},
-		known:    map[fleet.LeaseKey]types.NamespacedName{},
+		seats:    map[types.NamespacedName]*seat{},
+		known:    map[fleet.LeaseKey]*seat{},
+		targets:  map[string]map[*account]struct{}{},
+		keys:     map[keyName]*record{},
+		hold:     hold{lasts: o.StartupHold},
+		queue:    waiters{lines: map[string]*line{}, wake: make(chan struct{}, 1)},
 	}
 	l.live.at, l.live.place = func(r *record) time.Time { return r.expires }, func(r *record) *int { return &r.inLive }
 	l.ended.at, l.ended.place = func(r *record) time.Time { return r.forget }, func(r *record) *int { return &r.inEnded }
@@ -151,6 +167,9 @@ func (l *Ledger) account(key fleet.LeaseKey) *account {
 	if a == nil {
 		a = newAccount(key)
 		l.accounts[key] = a
+		if s := l.known[key]; s != nil {
+			a.seat, s.account = s, a
+		}
 	}
 	return a
 }

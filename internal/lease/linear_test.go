@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -208,7 +209,7 @@ func (f *fixture) apply(in specInput) (out specOutput) {
 		f.clock.Step(ttl)
 	case "acquire":
 		var l Lease
-		if l, err = f.ledger.Acquire(Request{TTL: ttl, Principal: "crawler"}); err == nil {
+		if l, err = f.ledger.Acquire(context.Background(), Request{TTL: ttl, Principal: "crawler"}); err == nil {
 			out = specOutput{id: l.ID, proxy: l.Proxy.Key.Name, expires: seconds(l.ExpiresAt)}
 		}
 	case "renew":

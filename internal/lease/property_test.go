@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -58,7 +59,7 @@ func TestGrantsKeepCapsAndCooldowns(t *testing.T) {
 			"acquire": func(t *rapid.T) {
 				req := ask(target.Draw(t, "target"))
 				req.TTL = time.Duration(rapid.IntRange(1, 300).Draw(t, "ttl")) * time.Second
-				l, err := f.ledger.Acquire(req)
+				l, err := f.ledger.Acquire(context.Background(), req)
 				var candidates []*fleet.Proxy
 				for _, p := range f.fleet.List("", nil) {
 					if o.leasable(p, req.Target) {

@@ -32,7 +32,7 @@ func (l *Ledger) Report(id, principal string, result Result, target string) erro
 	if target == "" {
 		target = r.target
 	}
-	l.cool(r.account, target, now.Add(l.o.CooldownWindow))
+	l.cool(r.account, target, now.Add(l.o.CooldownWindow), now)
 	return nil
 }
 
@@ -41,7 +41,7 @@ func (l *Ledger) Report(id, principal string, result Result, target string) erro
 func (l *Ledger) ClearCooldowns(key fleet.LeaseKey, target string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.begin()
+	now := l.begin()
 	if !l.o.MayGrant() {
 		return ErrMayNotGrant
 	}
@@ -50,42 +50,72 @@ func (l *Ledger) ClearCooldowns(key fleet.LeaseKey, target string) error {
 		return nil
 	}
 	if target != "" {
-		if c := a.cooling[target]; c != nil {
-			l.cooling.remove(c)
-			delete(a.cooling, target)
-		}
-		return nil
+		l.warm(a.cooling[target])
+	} else {
+		l.clearCooling(a)
 	}
-	l.clearCooling(a)
+	l.serve(now)
 	return nil
 }
 
 // cool lets a rest for target until then; for every target when target is empty or there is no room to remember it.
-func (l *Ledger) cool(a *account, target string, until time.Time) {
-	if c := a.cooling[target]; c != nil {
-		if until.After(c.until) {
-			c.until = until
-			l.cooling.moved(c)
-		}
+func (l *Ledger) cool(a *account, target string, until, now time.Time) {
+	c := a.cooling[target]
+	if c == nil && target != "" && (len(a.cooling) >= MaxTargets || l.cooling.Len() >= l.o.MaxCooldowns) {
+		l.cool(a, "", until, now)
 		return
 	}
-	if target == "" || len(a.cooling) >= MaxTargets || l.cooling.Len() >= l.o.MaxCooldowns {
-		if until.After(a.restsUntil) {
-			a.restsUntil = until
+	switch {
+	case c == nil:
+		if a.cooling == nil {
+			a.cooling = map[string]*cooldown{}
 		}
+		c = &cooldown{account: a, target: target, until: until}
+		a.cooling[target] = c
+		l.cooling.push(c)
+		l.cold(c)
+	case until.After(c.until):
+		c.until = until
+		l.cooling.moved(c)
+	}
+	l.refresh(a.seat, now)
+}
+
+// warm ends a cooldown before its time; a nil one ends nothing.
+func (l *Ledger) warm(c *cooldown) {
+	if c != nil {
+		l.cooling.remove(c)
+		l.warmed(c)
+	}
+}
+
+// warmed takes in that c, which is out of the queue, is over.
+func (l *Ledger) warmed(c *cooldown) {
+	delete(c.account.cooling, c.target)
+	if len(c.account.cooling) == 0 {
+		c.account.cooling = nil
+	}
+	if cold := l.targets[c.target]; cold != nil {
+		if delete(cold, c.account); len(cold) == 0 {
+			delete(l.targets, c.target)
+		}
+	}
+	l.refresh(c.account.seat, l.last)
+}
+
+// cold notes for which target c's proxy rests.
+func (l *Ledger) cold(c *cooldown) {
+	if c.target == "" {
 		return
 	}
-	if a.cooling == nil {
-		a.cooling = map[string]*cooldown{}
+	if l.targets[c.target] == nil {
+		l.targets[c.target] = map[*account]struct{}{}
 	}
-	c := &cooldown{account: a, target: target, until: until}
-	a.cooling[target] = c
-	l.cooling.push(c)
+	l.targets[c.target][c.account] = struct{}{}
 }
 
 func (l *Ledger) clearCooling(a *account) {
 	for _, c := range a.cooling {
-		l.cooling.remove(c)
+		l.warm(c)
 	}
-	a.cooling, a.restsUntil = nil, time.Time{}
 }

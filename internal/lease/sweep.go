@@ -7,19 +7,51 @@ import (
 
 const sweepInterval = time.Second
 
-// Start sweeps what is over once a second until ctx ends, so that an unused ledger gives its memory back. Nothing
-// depends on it: every call brings the ledger up to date first. It blocks and always returns nil.
+// Start lets time pass for those who wait: it ends what is over at the instant it is over while anybody waits, otherwise
+// once a second, so that an unused ledger gives its memory back. Every other call brings the ledger up to date by itself.
+// It blocks until ctx ends, then refuses those who wait with ErrMayNotGrant and returns nil.
 func (l *Ledger) Start(ctx context.Context) error {
-	ticker := l.o.Clock.NewTicker(sweepInterval)
-	defer ticker.Stop()
+	timer := l.o.Clock.NewTimer(sweepInterval)
+	defer timer.Stop()
+	// A watcher of its own: what the other one has to tell is for the operations, at the very moment they begin.
+	bell := l.o.Fleet.Watch()
+	defer l.o.Fleet.Stop(bell)
 	for {
 		select {
 		case <-ctx.Done():
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.dismiss(ErrMayNotGrant)
 			return nil
-		case <-ticker.C():
-			l.Live()
+		case <-timer.C():
+		case <-l.queue.wake:
+		case <-bell.Ready():
+			bell.Take()
 		}
+		timer.Reset(l.sweep())
 	}
+}
+
+// sweep brings the ledger up to date and returns for how long nothing has to happen: no lease is shorter than that, so
+// none begins and ends unseen.
+func (l *Ledger) sweep() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.begin()
+	next := now.Add(sweepInterval)
+	if l.queue.count == 0 {
+		return sweepInterval
+	}
+	if r, ok := l.live.first(); ok && r.expires.Before(next) {
+		next = r.expires
+	}
+	if c, ok := l.cooling.first(); ok && c.until.Before(next) {
+		next = c.until
+	}
+	if until := l.hold.until; !until.IsZero() && until.Before(next) {
+		next = until
+	}
+	return next.Sub(now)
 }
 
 // NeedLeaderElection lets the manager run the sweep on every replica.
@@ -40,17 +72,16 @@ func (l *Ledger) begin() time.Time {
 		delete(l.leases, r.id)
 	}
 	for c, ok := l.cooling.due(now); ok; c, ok = l.cooling.due(now) {
-		delete(c.account.cooling, c.target)
-		if len(c.account.cooling) == 0 {
-			c.account.cooling = nil
-		}
+		l.warmed(c)
 	}
 	l.follow(now)
 	for a, ok := l.strays.due(now); ok; a, ok = l.strays.due(now) {
 		a.inStrays = -1
-		if _, known := l.known[a.key]; !known {
+		if a.seat == nil {
 			l.drop(a, now)
 		}
 	}
+	l.endHold(now)
+	l.serve(now)
 	return now
 }

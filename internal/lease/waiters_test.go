@@ -1,0 +1,311 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
+)
+
+// waitRoom is a running ledger in simulated time, with clients that wait.
+type waitRoom struct {
+	*fixture
+	t     *testing.T
+	began time.Time
+	stop  func()
+}
+
+func waiting(t *testing.T, f func(*testing.T, *waitRoom), change ...func(*Options)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		change = append(change, func(o *Options) { o.Clock = clock.RealClock{} })
+		w := &waitRoom{fixture: newFixture(t, change...), t: t, began: time.Now()}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); _ = w.ledger.Start(ctx) }()
+		w.stop = func() { cancel(); <-ended }
+		defer w.stop()
+		f(t, w)
+	})
+}
+
+// served is what became of one client, and when.
+type served struct {
+	name  string
+	lease Lease
+	err   error
+	after time.Duration
+}
+
+// send lets a client ask, and returns once it waits or has its answer.
+func (w *waitRoom) send(ctx context.Context, name string, req Request, out chan<- served) {
+	go func() {
+		l, err := w.ledger.Acquire(ctx, req)
+		out <- served{name, l, err, time.Since(w.began)}
+	}()
+	synctest.Wait()
+}
+
+func (w *waitRoom) release(l Lease) {
+	w.t.Helper()
+	wantErr(w.t, "Release", w.ledger.Release(l.ID, l.Principal), nil)
+	synctest.Wait()
+}
+
+func patient(target string, wait time.Duration) Request {
+	r := ask(target)
+	r.Wait = wait
+	return r
+}
+
+func TestWaitersAreServedInTheOrderTheyCame(t *testing.T) {
+	waiting(t, func(t *testing.T, w *waitRoom) {
+		w.put("a", withCap(1))
+		held := w.acquire(t, ask(""))
+		out := make(chan served, 10)
+		for i := range 5 {
+			w.send(t.Context(), fmt.Sprint(i), patient("", 30*time.Second), out)
+		}
+		for i := range 5 {
+			w.release(held)
+			got := <-out
+			if got.err != nil || got.name != fmt.Sprint(i) {
+				t.Fatalf("client %s got %v in turn %d", got.name, got.err, i)
+			}
+			// Whoever comes now and does not wait must not be faster than those who do.
+			if _, err := w.ledger.Acquire(t.Context(), ask("")); err == nil {
+				t.Fatal("a newcomer overtook those who wait")
+			}
+			held = got.lease
+		}
+	})
+}
+
+func TestAProxyGoesToWhoeverHasWaitedLongestOfThoseItWouldDoFor(t *testing.T) {
+	waiting(t, func(t *testing.T, w *waitRoom) {
+		german := func(p *fleet.Proxy) { p.Attributes = map[string]string{"country": "de"} }
+		french := func(p *fleet.Proxy) { p.Attributes = map[string]string{"country": "fr"} }
+		w.put("a", withCap(1), german)
+		w.put("b", withCap(1), french)
+		a, b := w.acquire(t, ask("")), w.acquire(t, ask(""))
+		wants := func(country string) Request {
+			r := patient("", 30*time.Second)
+			r.Selector = map[string]string{"country": country}
+			return r
+		}
+		out := make(chan served, 10)
+		w.send(t.Context(), "french", wants("fr"), out)
+		w.send(t.Context(), "german", wants("de"), out)
+		w.send(t.Context(), "any", patient("", 30*time.Second), out)
+		w.release(a) // the German one
+		if got := <-out; got.name != "german" {
+			t.Errorf("the German proxy went to %s", got.name)
+		}
+		w.release(b)
+		if got := <-out; got.name != "french" {
+			t.Errorf("the French proxy went to %s, which came later", got.name)
+		}
+	})
+}
+
+func TestWaitersAreServedAtTheVeryInstant(t *testing.T) {
+	for name, tc := range map[string]struct {
+		occupy func(w *waitRoom)
+		at     time.Duration
+	}{
+		"a lease expires": {func(w *waitRoom) {
+			req := ask("")
+			req.TTL = 1500 * time.Millisecond
+			w.acquire(w.t, req)
+		}, 1500 * time.Millisecond},
+		"a cooldown ends": {func(w *waitRoom) {
+			l := w.acquire(w.t, ask("shop.example"))
+			w.report(w.t, l, "")
+			w.release(l)
+		}, 2 * time.Second},
+		"a verdict turns": {func(w *waitRoom) {
+			w.unhealthy("a")
+			time.AfterFunc(300*time.Millisecond, func() { w.latency("a", time.Millisecond) })
+		}, 300 * time.Millisecond},
+		"it is readmitted": {func(w *waitRoom) {
+			key := w.fleet.Get(name("a")).LeaseKey()
+			w.ledger.Withdraw(key)
+			time.AfterFunc(300*time.Millisecond, func() { w.ledger.Readmit(key) })
+		}, 300 * time.Millisecond},
+		"its rests are ended": {func(w *waitRoom) {
+			l := w.acquire(w.t, ask("shop.example"))
+			w.report(w.t, l, "")
+			w.release(l)
+			time.AfterFunc(300*time.Millisecond, func() { _ = w.ledger.ClearCooldowns(l.Key, "shop.example") })
+		}, 300 * time.Millisecond},
+		"another proxy comes": {func(w *waitRoom) {
+			w.acquire(w.t, ask(""))
+			time.AfterFunc(300*time.Millisecond, func() { w.put("b") })
+		}, 300 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			waiting(t, func(t *testing.T, w *waitRoom) {
+				w.put("a", withCap(1))
+				tc.occupy(w)
+				out := make(chan served, 1)
+				w.send(t.Context(), "", patient("shop.example", 30*time.Second), out)
+				if got := <-out; got.err != nil || got.after != tc.at {
+					t.Errorf("served after %s with %v, want after %s", got.after, got.err, tc.at)
+				}
+			}, func(o *Options) { o.CooldownWindow = 2 * time.Second })
+		})
+	}
+}
+
+func TestAWaitEnds(t *testing.T) {
+	waiting(t, func(t *testing.T, w *waitRoom) {
+		w.put("a", withCap(1))
+		held := w.acquire(t, ask(""))
+		out := make(chan served, 1)
+		w.send(t.Context(), "", patient("", 3*time.Second), out)
+		var refused *NoMatchError
+		if got := <-out; !errors.As(got.err, &refused) || refused.AtCapacity != 1 || got.after != 3*time.Second {
+			t.Errorf("after %s: %v", got.after, got.err)
+		}
+		none := patient("", 3*time.Second)
+		none.Selector = map[string]string{"country": "nowhere"}
+		w.send(t.Context(), "", none, out)
+		if got := <-out; !errors.As(got.err, &refused) || got.after != 3*time.Second {
+			t.Errorf("for what nothing matches: %v after %s, want a refusal at once", got.err, got.after)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		w.send(ctx, "", patient("", 30*time.Second), out)
+		cancel()
+		if got := <-out; !errors.Is(got.err, context.Canceled) {
+			t.Errorf("given up: %v", got.err)
+		}
+		w.release(held)
+		if n := w.ledger.Live(); n != 0 {
+			t.Errorf("%d leases are live: one that had given up was served", n)
+		}
+		held = w.acquire(t, ask(""))
+		w.send(t.Context(), "", patient("", 30*time.Second), out)
+		w.stop()
+		if got := <-out; !errors.Is(got.err, ErrMayNotGrant) {
+			t.Errorf("at the ledger's end: %v", got.err)
+		}
+		if q := &w.ledger.queue; q.count != 0 || len(q.lines) != 0 {
+			t.Errorf("%d wait in %d lines", q.count, len(q.lines))
+		}
+		w.release(held)
+	})
+}
+
+// A lease that is granted to somebody who has just given up is free again at once.
+func TestAGrantToWhoHasGivenUpIsTakenBack(t *testing.T) {
+	f := newFixture(t)
+	f.put("a", withCap(1))
+	held := f.acquire(t, ask(""))
+	_, w, _ := f.ledger.tryOrQueue(patient("", time.Minute))
+	_, next, _ := f.ledger.tryOrQueue(patient("", time.Minute))
+	wantErr(t, "Release", f.ledger.Release(held.ID, held.Principal), nil)
+	wantErr(t, "giving up", f.ledger.giveUp(w, context.Canceled), context.Canceled)
+	if got := <-next.done; got.err != nil {
+		t.Errorf("the next one got %v", got.err)
+	}
+	if n := f.ledger.Live(); n != 1 {
+		t.Errorf("%d live leases, want 1", n)
+	}
+}
+
+func TestNoMoreWaitThanMayWait(t *testing.T) {
+	f := newFixture(t, func(o *Options) { o.MaxWaiting = 1 })
+	f.put("a", withCap(1))
+	f.acquire(t, ask(""))
+	if _, w, _ := f.ledger.tryOrQueue(patient("", time.Minute)); w == nil {
+		t.Fatal("the first one may not wait")
+	}
+	if got := f.refused(t, patient("", time.Minute)); got.AtCapacity != 1 {
+		t.Errorf("one too many: %+v", got)
+	}
+}
+
+func TestARequestWithAKeyYieldsOneLease(t *testing.T) {
+	f := newFixture(t)
+	f.put("a")
+	keyed := func(principal string, body byte) Request {
+		r := ask("")
+		r.Principal, r.Key, r.Body = principal, "key", [32]byte{body}
+		return r
+	}
+	first := f.acquire(t, keyed("crawler", 1))
+	if again := f.acquire(t, keyed("crawler", 1)); again.ID != first.ID {
+		t.Errorf("the same request got %s and then %s", first.ID, again.ID)
+	}
+	if other := f.acquire(t, keyed("another", 1)); other.ID == first.ID {
+		t.Error("another principal got the same lease")
+	}
+	_, err := f.ledger.Acquire(t.Context(), keyed("crawler", 2))
+	wantErr(t, "another body", err, ErrKeyReused)
+	wantErr(t, "Release", f.ledger.Release(first.ID, first.Principal), nil)
+	second := f.acquire(t, keyed("crawler", 2))
+	if second.ID == first.ID {
+		t.Error("a lease came back after its release")
+	}
+	f.clock.Step(time.Minute)
+	if third := f.acquire(t, keyed("crawler", 2)); third.ID == second.ID {
+		t.Error("a lease came back after its expiry")
+	}
+	f.put("a", attempt(2))
+	f.acquire(t, keyed("crawler", 3)) // its proxy is gone, and with it the lease and the key
+	if n := len(f.ledger.keys); n != 1 {
+		t.Errorf("%d keys, want 1", n)
+	}
+}
+
+// The same request twice, both waiting, as after a time-out on the client's side: one lease.
+func TestARequestThatWaitsTwiceYieldsOneLease(t *testing.T) {
+	waiting(t, func(t *testing.T, w *waitRoom) {
+		w.put("a", withCap(2))
+		one, two := w.acquire(t, ask("")), w.acquire(t, ask(""))
+		req := patient("", 30*time.Second)
+		req.Key = "key"
+		out := make(chan served, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		w.send(ctx, "first", req, out)
+		w.send(t.Context(), "second", req, out)
+		w.release(one)
+		a := <-out
+		w.release(two)
+		b := <-out
+		if a.err != nil || b.err != nil || a.lease.ID != b.lease.ID || w.ledger.Live() != 1 {
+			t.Errorf("%s: %v, %s: %v, %d live leases", a.lease.ID, a.err, b.lease.ID, b.err, w.ledger.Live())
+		}
+		cancel()
+	})
+}
+
+func TestProxiesWithACapAreKeptBackAfterTheStart(t *testing.T) {
+	leading := false
+	f := newFixture(t, func(o *Options) { o.StartupHold, o.MayGrant = time.Minute, func() bool { return leading } })
+	f.put("capped", withCap(1))
+	f.clock.Step(time.Hour) // as a standby
+	leading = true
+	if got, want := f.refused(t, ask("")), (NoMatchError{Considered: 1, Unhealthy: 1, FreeAt: f.clock.Now().Add(time.Minute)}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	f.put("open")
+	if got := f.acquire(t, ask("")).Proxy.Key.Name; got != "open" {
+		t.Errorf("leased %s", got)
+	}
+	f.clock.Step(time.Minute - 1)
+	f.put("late", withCap(1))
+	if got := f.acquire(t, ask("")).Proxy.Key.Name; got != "open" {
+		t.Errorf("leased %s during the hold", got)
+	}
+	f.clock.Step(1)
+	if got := f.acquire(t, ask("")).Proxy.Key.Name; got == "open" {
+		t.Error("the hold did not end")
+	}
+}
