@@ -72,7 +72,7 @@ type Options struct {
 	// Prefer decides when the request does not; lease.PreferLatency when empty.
 	Prefer lease.Prefer
 
-	// MaxConnections bounds the connections served at one time; further ones wait in the kernel's queue.
+	// MaxConnections bounds the connections served at one time; further ones take the places of idle ones or wait.
 	MaxConnections int
 	// ReadHeaderTimeout, ReadTimeout (header and body) and WriteTimeout bound one request, IdleTimeout the pause between
 	// two on one connection, ShutdownTimeout the wait for requests in flight when the server stops.

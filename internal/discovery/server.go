@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/net/netutil"
 )
 
 // Server serves the API. It is a manager Runnable that runs on every replica.
@@ -84,8 +83,10 @@ func (s *Server) Start(ctx context.Context) error {
 		// "OPTIONS *" goes through authentication like everything else.
 		DisableGeneralOptionsHandler: true,
 	}
+	limited := newConnections(listener, s.o.MaxConnections)
+	server.ConnState = limited.state
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(netutil.LimitListener(listener, s.o.MaxConnections)) }()
+	go func() { served <- server.Serve(limited) }()
 	select {
 	case err := <-served:
 		return fmt.Errorf("discovery: serving: %w", err)

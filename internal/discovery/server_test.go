@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -80,27 +81,64 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	}
 }
 
+// A connection that is in use keeps its place, one that is idle gives it to who needs it.
 func TestConnectionsAreBounded(t *testing.T) {
-	f := newFixture(t, func(o *Options) { o.MaxConnections = 1 })
-	first, r := dial(t, f)
-	write(t, first, request("GET", "/v1/proxies"))
-	if got := readStatus(t, r); got != http.StatusOK {
-		t.Fatalf("first connection: %d", got)
+	f := newFixture(t, func(o *Options) { o.MaxConnections = 2 })
+	busy, _ := dial(t, f)
+	write(t, busy, "GET /v1/proxies HTTP/1.1\r\nHost:")
+	served := func(conn net.Conn, r *bufio.Reader) {
+		t.Helper()
+		write(t, conn, request("GET", "/v1/proxies"))
+		if a, err := http.ReadResponse(r, nil); err != nil || a.StatusCode != http.StatusOK {
+			t.Fatalf("%v, %v", a, err)
+		} else if _, err := io.Copy(io.Discard, a.Body); err != nil {
+			t.Fatal(err)
+		}
 	}
-	second, r := dial(t, f)
-	write(t, second, request("GET", "/v1/proxies"))
-	if err := second.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+	last, r := dial(t, f)
+	served(last, r)
+	for n := range 5 { // each takes the place of the one before, which is idle
+		next, nextReader := dial(t, f)
+		served(next, nextReader)
+		if _, err := r.Peek(1); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("connection %d: %v, want it closed", n, err)
+		}
+		last, r = next, nextReader
+	}
+	write(t, last, strings.Replace(post(`{}`, "Expect: 100-continue"), "\r\n\r\n{}", "\r\n\r\n", 1))
+	if line, err := r.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
+		t.Fatalf("%q, %v", line, err)
+	} // so now both are in use
+	late, r := dial(t, f)
+	write(t, late, request("GET", "/v1/proxies"))
+	if err := late.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Peek(1); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Fatalf("the second connection was served beside the first (%v)", err)
+		t.Fatalf("served beside as many as may be (%v)", err)
 	}
-	first.Close()
-	if err := second.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	busy.Close()
+	if err := late.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	if got := readStatus(t, r); got != http.StatusOK {
-		t.Errorf("second connection: %d", got)
+		t.Errorf("after a place was free: %d", got)
+	}
+}
+
+// One that falls idle while another waits for a place gives it up right away.
+func TestAConnectionThatFallsIdleMakesRoom(t *testing.T) {
+	f := newFixture(t, func(o *Options) { o.MaxConnections = 1 })
+	first, r := dial(t, f)
+	write(t, first, "GET /healthz HTTP/1.1\r\nHost: x\r\n")
+	second, r2 := dial(t, f)
+	write(t, second, request("GET", "/v1/proxies"))
+	write(t, first, "\r\n")
+	if got := readStatus(t, r); got != http.StatusOK {
+		t.Errorf("the first: %d", got)
+	}
+	if got := readStatus(t, r2); got != http.StatusOK {
+		t.Errorf("the second: %d", got)
 	}
 }
 
