@@ -28,6 +28,7 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
 	"github.com/egress-proxies/egress-proxies-operator/internal/gc"
 	"github.com/egress-proxies/egress-proxies-operator/internal/health"
+	"github.com/egress-proxies/egress-proxies-operator/internal/leaderlabel"
 	"github.com/egress-proxies/egress-proxies-operator/internal/lease"
 	"github.com/egress-proxies/egress-proxies-operator/internal/metrics"
 	"github.com/egress-proxies/egress-proxies-operator/internal/observe"
@@ -35,6 +36,7 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/instrument"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/local"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/registry"
+	"github.com/egress-proxies/egress-proxies-operator/internal/tokenfile"
 )
 
 // stopTimeout bounds an orderly stop: passes in flight, probes and requests end within it.
@@ -135,6 +137,7 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 	o := a.o
 	ledger, err := lease.New(lease.Options{
 		Fleet: a.store, Clock: a.clock, CooldownWindow: o.cooldownWindow, MaxLifetime: o.maxLeaseLife, MayGrant: a.leading,
+		StartupHold: o.startupHold,
 	})
 	if err != nil {
 		return err
@@ -174,8 +177,12 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 	if err != nil {
 		return err
 	}
+	principals, err := a.principals()
+	if err != nil {
+		return err
+	}
 	api, err := discovery.New(discovery.Options{
-		BindAddress: o.discoveryAddress, Token: o.discoveryToken, RequireAuth: o.requireAuth, Fleet: a.store, Ledger: ledger,
+		BindAddress: o.discoveryAddress, Token: o.discoveryToken, Tokens: principals.tokens(), RequireAuth: o.requireAuth, Fleet: a.store, Ledger: ledger,
 		Leading: a.leading, Metrics: m, Log: a.mgr.GetLogger().WithName("discovery"), Clock: a.clock,
 		TTL: o.defaultLeaseTTL, MaxTTL: o.maxLeaseTTL, Prefer: lease.Prefer(o.leasePrefer), MaxConnections: o.maxConnections,
 	})
@@ -204,7 +211,35 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 	for _, r := range []manager.Runnable{early{cloudInit}, early{auth}, feed, ledger, api, probing, observing, collector} {
 		errs = append(errs, a.mgr.Add(r))
 	}
+	if principals.file != nil {
+		errs = append(errs, a.mgr.Add(principals.file))
+	}
+	if o.podName != "" {
+		errs = append(errs, a.mgr.Add(&leaderlabel.Labeler{
+			Reader: a.mgr.GetAPIReader(), Writer: a.mgr.GetClient(), Namespace: ownNamespace(o), Pod: o.podName, ID: o.leaderID, Clock: a.clock,
+		}))
+	}
 	return errors.Join(errs...)
+}
+
+// principals are those of the token file, if there is one.
+type principals struct{ file *tokenfile.Tokens }
+
+func (a *app) principals() (p principals, err error) {
+	if a.o.tokenFile == "" {
+		return p, nil
+	}
+	if p.file, err = tokenfile.Load(a.o.tokenFile, a.clock, a.mgr.GetLogger().WithName("tokens")); err != nil {
+		return p, fmt.Errorf("--token-file: %w", err)
+	}
+	return p, nil
+}
+
+func (p principals) tokens() discovery.Tokens {
+	if p.file == nil {
+		return nil // not a nil *tokenfile.Tokens, which would be there
+	}
+	return p.file
 }
 
 func (a *app) controller(ctx context.Context, engine proxy.Health, seen proxy.Observations, leases proxy.Leases, cloudInit, auth cache.Cache) error {

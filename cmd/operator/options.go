@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/egress-proxies/egress-proxies-operator/internal/controller/proxy"
 )
 
@@ -53,6 +55,9 @@ type options struct {
 	gcApprove         string
 
 	discoveryAddress string
+	tokenFile        string
+	startupHold      time.Duration
+	podName          string
 	discoveryToken   string // from DISCOVERY_TOKEN alone: flags show in process lists
 	requireAuth      bool
 	maxConnections   int
@@ -84,6 +89,7 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	f.BoolVar(&o.leaderElect, "leader-elect", false, "act only while holding the election lease; needed with more than one replica")
 	f.StringVar(&o.leaderID, "leader-election-id", "egress-proxies-operator", "`name` of the election lease")
 	f.StringVar(&o.leaderNS, "leader-election-namespace", "", "`namespace` of the election lease; the operator's own when empty")
+	f.StringVar(&o.podName, "pod-name", "", "`name` of the Pod this runs in, in the operator's own namespace: while it leads it carries the label crawl.example.com/leader: <leader-election-id>, for a Service to select; no label when empty")
 	f.DurationVar(&o.leaseDuration, "leader-election-lease-duration", 15*time.Second, "how long the election lease lasts without renewal (5s to 5m)")
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "`address` of the metrics server; 0 turns it off")
 	f.StringVar(&o.probesAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 turns it off")
@@ -111,11 +117,13 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	f.StringVar(&o.gcApprove, "gc-approve", "", "`digest` of a set of orphans that the breaker holds: release exactly that set")
 
 	f.StringVar(&o.discoveryAddress, "discovery-bind-address", ":8090", "`address` of the discovery and lease API")
-	f.BoolVar(&o.requireAuth, "require-auth", false, "refuse to start when the API has no token (DISCOVERY_TOKEN)")
+	f.BoolVar(&o.requireAuth, "require-auth", false, "refuse to start when the API has no token (DISCOVERY_TOKEN or --token-file)")
+	f.StringVar(&o.tokenFile, "token-file", "", "`file` of principals with their tokens, namespaces and selectors; read again when it changes")
 	f.IntVar(&o.maxConnections, "discovery-max-connections", 4096, "connections to the API at one time (1 to 1000000)")
 	f.DurationVar(&o.defaultLeaseTTL, "default-lease-ttl", 300*time.Second, "lease duration when a request names none (1s to max-lease-ttl)")
 	f.DurationVar(&o.maxLeaseTTL, "max-lease-ttl", time.Hour, "longest lease duration a request may name (1s to 24h)")
 	f.DurationVar(&o.maxLeaseLife, "max-lease-lifetime", 24*time.Hour, "longest life of a lease, renewals included (max-lease-ttl to 720h)")
+	f.DurationVar(&o.startupHold, "lease-startup-hold", 0, "how long after the first grant could be made proxies with a cap are kept back, because leases of the process before may still be held on them (0s to 24h)")
 	f.DurationVar(&o.cooldownWindow, "cooldown-window", 10*time.Minute, "how long a banned or rate-limited proxy rests for a target (1s to 24h)")
 	f.StringVar(&o.leasePrefer, "lease-prefer", "latency", "`order` among equally loaded proxies: latency or rotation")
 
@@ -209,6 +217,9 @@ func (o *options) validate() error {
 	if o.leaderNS != "" && !label.MatchString(o.leaderNS) {
 		bad("leader-election-namespace", strconv.Quote(o.leaderNS), "a namespace's name or nothing")
 	}
+	if o.podName != "" && len(validation.IsDNS1123Subdomain(o.podName)) > 0 {
+		bad("pod-name", strconv.Quote(o.podName), "a Pod's name or nothing")
+	}
 	duration("leader-election-lease-duration", o.leaseDuration, 5*time.Second, 5*time.Minute)
 	address("metrics-bind-address", o.metricsAddress, true)
 	address("health-probe-bind-address", o.probesAddress, true)
@@ -237,6 +248,7 @@ func (o *options) validate() error {
 	duration("max-lease-ttl", o.maxLeaseTTL, time.Second, 24*time.Hour)
 	duration("default-lease-ttl", o.defaultLeaseTTL, time.Second, o.maxLeaseTTL)
 	duration("max-lease-lifetime", o.maxLeaseLife, o.maxLeaseTTL, 720*time.Hour)
+	duration("lease-startup-hold", o.startupHold, 0, 24*time.Hour)
 	duration("cooldown-window", o.cooldownWindow, time.Second, 24*time.Hour)
 	oneOf("lease-prefer", o.leasePrefer, "latency", "rotation")
 	number("log-level", o.logLevel, 0, 5)

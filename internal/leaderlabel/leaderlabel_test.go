@@ -1,0 +1,116 @@
+package leaderlabel_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/leaderlabel"
+	"github.com/egress-proxies/egress-proxies-operator/test/controlplane"
+)
+
+var config *rest.Config
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	controlplane.Main(m, func(cfg *rest.Config) { config = cfg })
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until waits for a condition of the cluster.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); !done(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+func TestTheLeaderAloneIsLabelled(t *testing.T) {
+	c, err := client.New(config, client.Options{})
+	must(t, err)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "label-"}}
+	must(t, c.Create(t.Context(), ns))
+	pod := func(name string, labels map[string]string) {
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: name, Labels: labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		}
+		must(t, c.Create(t.Context(), p))
+	}
+	pod("own", map[string]string{"app": "operator"})
+	pod("former", map[string]string{leaderlabel.Label: "mine"})
+	pod("neighbour", map[string]string{leaderlabel.Label: "another-installation"})
+	label := func(name string) string {
+		p := &corev1.Pod{}
+		must(t, c.Get(t.Context(), client.ObjectKey{Namespace: ns.Name, Name: name}, p))
+		return p.Labels[leaderlabel.Label]
+	}
+	clk := clocktesting.NewFakeClock(time.Now())
+	l := &leaderlabel.Labeler{Reader: c, Writer: c, Namespace: ns.Name, Pod: "own", ID: "mine", Clock: clk}
+	if !l.NeedLeaderElection() {
+		t.Error("standbys label, too")
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- l.Start(ctx) }()
+	settled := func() bool {
+		return label("own") == "mine" && label("former") == "" && label("neighbour") == "another-installation"
+	}
+	until(t, "the own Pod alone labelled", settled)
+
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "former"}}
+	must(t, c.Patch(t.Context(), p, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"`+leaderlabel.Label+`":"mine"}}}`))))
+	until(t, "a wait", clk.HasWaiters)
+	clk.Step(time.Minute)
+	until(t, "mended after somebody changed it", settled)
+
+	stop()
+	must(t, <-ended)
+	if got := label("own"); got != "" {
+		t.Errorf("the label stays after the end: %q", got)
+	}
+}
+
+// Without the right to patch Pods the operator works on, and says so.
+func TestAFailureIsTriedAgain(t *testing.T) {
+	c, err := client.New(config, client.Options{})
+	must(t, err)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "label-"}}
+	must(t, c.Create(t.Context(), ns))
+	clk := clocktesting.NewFakeClock(time.Now())
+	l := &leaderlabel.Labeler{Reader: c, Writer: c, Namespace: ns.Name, Pod: "own", ID: "mine", Clock: clk}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- l.Start(ctx) }()
+	until(t, "a wait after the failure: there is no such Pod yet", clk.HasWaiters)
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "own"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	must(t, c.Create(t.Context(), p))
+	clk.Step(2 * time.Second)
+	until(t, "labelled", func() bool {
+		must(t, c.Get(t.Context(), client.ObjectKeyFromObject(p), p))
+		return p.Labels[leaderlabel.Label] == "mine"
+	})
+	stop()
+	must(t, <-ended)
+}
