@@ -42,6 +42,13 @@ type outcome struct {
 	err   error
 }
 
+// Waiting returns how many requests wait for a proxy.
+func (l *Ledger) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue.count
+}
+
 // canWait reports whether waiting may mend the refusal.
 func canWait(err error) bool {
 	var refused *NoMatchError
