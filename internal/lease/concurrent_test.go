@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -109,13 +110,16 @@ func TestWithdrawalIsExactUnderAcquisitions(t *testing.T) {
 // leaves it empty.
 func TestMemoryIsBounded(t *testing.T) {
 	const remembered, cooldowns, live = 500, 300, 400
-	operations := 200_000
-	if testing.Short() {
-		operations = 20_000
+	operations := 1_000_000
+	if raceEnabled { // everything here goes on in one goroutine
+		operations = 100_000
 	}
 	f := newFixture(t, func(o *Options) { o.MaxRemembered, o.MaxCooldowns, o.MaxLive = remembered, cooldowns, live })
 	rng := rand.New(rand.NewPCG(1, 2))
+	gone, give := context.WithCancel(t.Context())
+	give()
 	var mine []Lease
+	goroutines := runtime.NumGoroutine()
 	for i := range operations {
 		n := fmt.Sprintf("p%d", rng.IntN(20))
 		switch rng.IntN(12) {
@@ -138,26 +142,44 @@ func TestMemoryIsBounded(t *testing.T) {
 				_ = f.ledger.Release(l.ID, l.Principal)
 			}
 		default:
-			req := Request{Query: Query{Target: fmt.Sprintf("u%d.example", i)}, TTL: time.Minute, Principal: fmt.Sprint(i)}
-			if l, err := f.ledger.Acquire(context.Background(), req); err == nil {
+			req := Request{Query: Query{Target: fmt.Sprintf("u%d.example", i)}, TTL: time.Minute, Principal: fmt.Sprint(i), Key: fmt.Sprint("k", i)}
+			if i%10 == 0 { // classes without end
+				req.Selector = map[string]string{"country": "de", fmt.Sprint("odd", i): "x"}
+			}
+			if i%7 == 0 { // waiters who give up at once
+				req.Wait = time.Minute
+			}
+			if l, err := f.ledger.Acquire(gone, req); err == nil {
 				mine = append(mine, l)
 				mine = mine[max(0, len(mine)-2000):]
 			}
 		}
 	}
 	l := f.ledger
+	if got := runtime.NumGoroutine(); got > goroutines {
+		t.Errorf("%d goroutines, %d before", got, goroutines)
+	}
 	if got := len(l.leases); got > remembered+live {
 		t.Errorf("%d leases kept, want at most %d", got, remembered+live)
 	}
-	if got := l.cooling.Len(); got > cooldowns {
-		t.Errorf("%d cooldowns kept, want at most %d", got, cooldowns)
+	if got := l.cooling.Len(); got > cooldowns+f.fleet.Len() { // one for all targets per proxy comes on top
+		t.Errorf("%d cooldowns kept, want at most %d", got, cooldowns+f.fleet.Len())
+	}
+	if got := len(l.rankings.byClass); got > maxRankings {
+		t.Errorf("%d rankings kept, want at most %d", got, maxRankings)
+	}
+	if got := len(l.keys); got > l.Live() {
+		t.Errorf("%d keys kept for %d live leases", got, l.Live())
+	}
+	if q := &l.queue; q.count != 0 || len(q.lines) != 0 || len(q.free) != 0 {
+		t.Errorf("%d waiters in %d lines, %d seats free for them", q.count, len(q.lines), len(q.free))
 	}
 	f.clock.Step(time.Hour)
 	if got := l.Live(); got != 0 {
 		t.Errorf("%d live after an idle hour", got)
 	}
-	if n := len(l.leases) + l.ended.Len() + l.cooling.Len() + l.strays.Len(); n != 0 {
-		t.Errorf("%d leases, cooldowns and strays after an idle hour, want 0", n)
+	if n := len(l.leases) + l.ended.Len() + l.cooling.Len() + l.strays.Len() + len(l.keys) + len(l.targets); n != 0 {
+		t.Errorf("%d leases, cooldowns, strays and keys after an idle hour, want 0", n)
 	}
 	if fleetSize := f.fleet.Len(); len(l.accounts) > fleetSize || len(l.seats) != fleetSize || len(l.known) != fleetSize {
 		t.Errorf("%d accounts, %d and %d keys for a fleet of %d", len(l.accounts), len(l.seats), len(l.known), fleetSize)

@@ -192,8 +192,8 @@ func consistent(t *rapid.T, l *Ledger) {
 			}
 		}
 	}
-	for _, c := range l.cooling.items {
-		if c.target == "" {
+	for _, c := range l.cooling.entries {
+		if c.item.target == "" {
 			cold++
 		}
 	}
