@@ -55,16 +55,25 @@ func (l *Ledger) acquire(req Request, now time.Time) (Lease, error) {
 			return l.repeat(r, req, now)
 		}
 	}
+	var refused *NoMatchError
 	for range maxPicks {
-		best, refused := l.pick(req.Query, now)
-		if best == nil {
-			return Lease{}, refused
+		var best *seat
+		if best, refused = l.pick(req.Query, now); best == nil {
+			// A refusal must be true of one instant: nothing may have changed since the fleet was last taken in.
+			if !l.follow(now) {
+				return Lease{}, refused
+			}
+			continue
 		}
 		lease, ok, err := l.tryAcquire(best, req, now)
 		if ok || err != nil {
 			return lease, err
 		}
-		// The fleet changed between the pick and the check; what the next pick sees is newer.
+		// The fleet changed between the pick and the check, and not this proxy alone.
+		l.follow(now)
+	}
+	if refused != nil {
+		return Lease{}, refused
 	}
 	return Lease{}, ErrOverloaded
 }

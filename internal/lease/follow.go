@@ -42,16 +42,18 @@ func (l *Ledger) Readmit(key fleet.LeaseKey) {
 	l.serve(now)
 }
 
-// follow takes in which keys the fleet holds. What was kept for a key that is gone is dropped with it. l.mu is held.
-func (l *Ledger) follow(now time.Time) {
+// follow takes in what has changed in the fleet, and reports whether something had. What was kept for a lease key that is
+// gone is dropped with it. l.mu is held.
+func (l *Ledger) follow(now time.Time) bool {
 	select {
 	case <-l.watch.Ready():
 	default:
-		return
+		return false
 	}
 	for _, name := range l.watch.Take() {
 		l.takeIn(name, l.o.Fleet.Get(name), now)
 	}
+	return true
 }
 
 // takeIn notes that the fleet holds p under name, nothing when p is nil. A lease key that was there and is no longer is
