@@ -29,9 +29,18 @@ func (x *rig) fleet(n int) (ps []*v1alpha1.Proxy, ids []string) {
 func (x *rig) crowd(n int) (ids []string) {
 	for i := range n {
 		name := fmt.Sprintf("crowd-%03d", i)
-		ids = append(ids, x.place("zone-b", name, x.dead(name)))
+		ids = append(ids, x.place("zone-b", x.dead(name)))
 	}
 	return ids
+}
+
+// strays stores a Proxy and places n instances of it, one in each zone.
+func (x *rig) strays(n int) {
+	m := x.dead("alive")
+	m.UID = string(x.proxy("alive").UID)
+	for _, zone := range zones(n) {
+		x.place(zone, m)
+	}
 }
 
 func TestAFleetOfFiveThatLostAllItsProxiesIsHeldUntilApproved(t *testing.T) {
@@ -65,13 +74,8 @@ func TestTwoOfTwoAreNotHeld(t *testing.T) {
 }
 
 func TestMoreThanATenthIsHeld(t *testing.T) {
-	x := newRig(t, providertest.BackendOptions{})
-	p := x.proxy("alive")
-	m := x.dead("alive")
-	m.UID = string(p.UID)
-	for i := range 108 {
-		x.place("zone-a", fmt.Sprintf("alive-%d", i), m)
-	}
+	x := newRig(t, providertest.BackendOptions{Zones: append(zones(108), "zone-b")})
+	x.strays(108)
 	ids := x.crowd(12) // of 120: exactly a tenth
 	if r := x.twice(); len(r.Deleted) != 12 {
 		t.Errorf("a tenth: %+v", r)
@@ -86,21 +90,17 @@ func TestMoreThanATenthIsHeld(t *testing.T) {
 }
 
 func TestForeignAndLeavingInstancesDoNotWidenTheBreaker(t *testing.T) {
-	x := newRig(t, providertest.BackendOptions{})
+	x := newRig(t, providertest.BackendOptions{Zones: append(zones(98), "zone-b")})
 	fake := x.fake()
-	p := x.proxy("alive")
-	m := x.dead("alive")
-	m.UID = string(p.UID)
-	for i := range 98 {
-		x.place("zone-a", fmt.Sprintf("alive-%d", i), m)
-	}
+	x.strays(98)
 	x.crowd(11) // of 109: more than a tenth
 	fake.ListFunc = func(ctx ctxT) (provider.Listing, error) {
 		l, err := x.provider(mine()).ListByTag(ctx)
 		for i := range 30 {
 			inst := provider.Instance{ID: fmt.Sprintf("zones/zone-a/instances/more-%d", i), Identity: fmt.Sprintf("more-%d", i)}
 			if i%2 == 0 {
-				inst.Marks, inst.State = x.dead("leaving"), provider.StateDeleting
+				inst.Marks, inst.State = x.dead(fmt.Sprintf("leaving-%d", i)), provider.StateDeleting
+				inst.ID = idIn("zone-000", inst.Marks.UID)
 			}
 			l.Instances = append(l.Instances, inst)
 		}
@@ -166,7 +166,7 @@ func TestAnotherSetNeedsAnotherApproval(t *testing.T) {
 	})
 	ids := x.crowd(4)
 	first := x.twice().Digest
-	late := x.place("zone-a", "late", x.dead("late"))
+	late := x.place("zone-a", x.dead("late"))
 	x.twice()
 	approved = first
 	r := x.sweep()
@@ -178,7 +178,7 @@ func TestAnotherSetNeedsAnotherApproval(t *testing.T) {
 	// Under the same ID stands another machine now: what was approved was the old one.
 	approved = r.Digest
 	x.backend.Vanish(late)
-	x.place("zone-a", "late", x.dead("late"))
+	x.place("zone-a", x.dead("late"))
 	if r := x.twice(); r.Digest == approved || len(r.Held) != 5 {
 		t.Errorf("report: %+v", r)
 	}
@@ -201,7 +201,7 @@ func TestAReleasedSetStaysReleasedWhileItShrinks(t *testing.T) {
 	if r := x.sweep(); len(r.Deleted) != 1 || len(r.Failed) != 13 {
 		t.Fatalf("the released set: %+v", r)
 	}
-	late := x.place("zone-a", "late", x.dead("late"))
+	late := x.place("zone-a", x.dead("late"))
 	x.grow()
 	fake.Next("delete", down...)
 	if r := x.sweep(); len(r.Held) != 0 || len(r.Failed) != 13 {
@@ -222,11 +222,11 @@ func TestOrphansThatAreNotDueDoNotWidenTheBreaker(t *testing.T) {
 	x := newRig(t, providertest.BackendOptions{})
 	ids := x.crowd(3)
 	x.twice()
-	ids = append(ids, x.place("zone-a", "young", x.dead("young")))
+	ids = append(ids, x.place("zone-a", x.dead("young")))
 	if r := x.sweep(); len(r.Held) != 3 || r.Verdicts[gc.Young] != 1 {
 		t.Errorf("with a young one: %+v", r)
 	}
-	ids = append(ids, x.place("zone-a", "fresh", x.dead("fresh")))
+	ids = append(ids, x.place("zone-a", x.dead("fresh")))
 	x.grow()
 	if r := x.sweep(); len(r.Held) != 4 || r.Verdicts[gc.Fresh] != 1 {
 		t.Errorf("with a fresh one: %+v", r)
@@ -238,7 +238,7 @@ func TestOneProvidersBreakerHoldsNoOther(t *testing.T) {
 	x := newRig(t, providertest.BackendOptions{})
 	other := providertest.NewFake("other", mine(), provider.Window{Clock: x.clock})
 	x.entry("other", other)
-	other.Backend().Place("zones/zone-a/instances/o", x.dead("o").ToMap(), 3128)
+	other.Backend().Place(idIn("zone-a", uidOf("o")), x.dead("o").ToMap(), 3128)
 	x.crowd(3)
 	x.grow()
 	x.sweepAll()

@@ -17,23 +17,20 @@ import (
 )
 
 func TestScopesReportedUnreadAreLeftAloneAndTheRestIsProcessed(t *testing.T) {
-	var zones []string
-	for i := range 20 {
-		zones = append(zones, fmt.Sprintf("host-%02d", i))
-	}
-	x := newRig(t, providertest.BackendOptions{Zones: zones})
+	hosts := zones(20)
+	x := newRig(t, providertest.BackendOptions{Zones: hosts})
 	var orphans, kept []string
-	for i, zone := range zones {
-		kept = append(kept, x.create(x.proxy(fmt.Sprintf("alive-%d", i)), zone))
+	for i, host := range hosts {
+		kept = append(kept, x.create(x.proxy(fmt.Sprintf("alive-%d", i)), host))
 		if i < 8 {
 			p := x.proxy(fmt.Sprintf("lost-%d", i))
-			orphans = append(orphans, x.create(p, zone))
+			orphans = append(orphans, x.create(p, host))
 			x.lose(p)
 		}
 	}
 	x.grow()
 	x.sweep()
-	x.backend.SetUnread(zones[3], true)
+	x.backend.SetUnread(hosts[3], true)
 	r := x.sweep()
 	want := slices.Delete(slices.Clone(orphans), 3, 4)
 	if !slices.Equal(idsOf(r.Deleted), want) {
@@ -41,7 +38,7 @@ func TestScopesReportedUnreadAreLeftAloneAndTheRestIsProcessed(t *testing.T) {
 	}
 	x.there(append(kept, orphans[3])...)
 
-	x.backend.SetUnread(zones[3], false)
+	x.backend.SetUnread(hosts[3], false)
 	if r := x.sweep(); r.Verdicts[gc.Fresh] != 1 {
 		t.Errorf("after the gap: %v, want it to count anew", r.Verdicts)
 	}
@@ -72,7 +69,7 @@ func TestAListErrorSkipsThatProviderOnly(t *testing.T) {
 	id := x.orphan("lost")
 	other := providertest.NewFake("other", mine(), provider.Window{Clock: x.clock})
 	x.entry("other", other)
-	other.Backend().Place("zones/zone-a/instances/o", x.dead("o").ToMap(), 3128)
+	other.Backend().Place(idIn("zone-a", uidOf("o")), x.dead("o").ToMap(), 3128)
 	x.grow()
 	x.sweep()
 	other.Next("list", provider.Wrap(provider.ErrDenied, "list", "other", "", errors.New("the key is refused")))
@@ -153,11 +150,11 @@ func TestAnOrphanIsSeenInTwoConsecutiveSweeps(t *testing.T) {
 func TestAnotherIdentityUnderTheSameIDCountsAnew(t *testing.T) {
 	x := newRig(t, providertest.BackendOptions{})
 	m := x.dead("lost")
-	id := x.place("zone-a", "lost", m)
+	id := x.place("zone-a", m)
 	x.grow()
 	x.sweep()
 	x.backend.Vanish(id)
-	x.place("zone-a", "lost", m)
+	x.place("zone-a", m)
 	x.grow()
 	if r := x.sweep(); r.Verdicts[gc.Fresh] != 1 {
 		t.Errorf("verdicts %v", r.Verdicts)
@@ -226,7 +223,7 @@ func TestARestrictedOperatorWithPermissionKeepsToItsNamespace(t *testing.T) {
 	alive := x.create(x.proxy("alive"), "")
 	theirs := x.dead("theirs")
 	theirs.Namespace = "somebody-elses"
-	other := x.place("zone-a", "theirs", theirs)
+	other := x.place("zone-a", theirs)
 	if r := x.twice(); r.Verdicts[gc.Elsewhere] != 1 || r.Verdicts[gc.Live] != 1 || len(r.Deleted) != 1 {
 		t.Errorf("report: %+v", r)
 	}

@@ -123,12 +123,12 @@ func TestAProxyCreatedAnewBetweenListAndDelete(t *testing.T) {
 func TestOnlyTheListedIdentityIsDeleted(t *testing.T) {
 	x := newRig(t, providertest.BackendOptions{})
 	m := x.dead("lost")
-	id := x.place("zone-a", "lost", m)
+	id := x.place("zone-a", m)
 	x.grow()
 	x.sweep()
 	x.live.get = func(ctx ctxT, key client.ObjectKey, obj client.Object) error {
 		x.backend.Vanish(id)
-		x.place("zone-a", "lost", m)
+		x.place("zone-a", m)
 		return x.client.Get(ctx, key, obj)
 	}
 	if r := x.sweep(); len(r.Deleted) != 1 {
@@ -142,7 +142,7 @@ func TestDeleteNamesWhatWasListed(t *testing.T) {
 	fake := x.fake()
 	m := x.dead("lost")
 	m.Attempt = 4
-	id := x.place("zone-b", "lost", m)
+	id := x.place("zone-b", m)
 	identity := x.backend.Instances()[0].Identity
 	x.twice()
 	want := provider.Ref{ID: id, UID: m.UID, Attempt: 4, Identity: identity}
@@ -199,9 +199,9 @@ func TestABrokenTargetIsTriedOnceASweep(t *testing.T) {
 	x := newRig(t, providertest.BackendOptions{})
 	x.entry(cloud, targeted{x.provider(mine())})
 	for _, name := range []string{"a1", "a2", "a3"} {
-		x.place("zone-a", name, x.dead(name))
+		x.place("zone-a", x.dead(name))
 	}
-	x.place("zone-b", "b1", x.dead("b1"))
+	x.place("zone-b", x.dead("b1"))
 	keep := x.create(x.proxy("alive"), "zone-b")
 	x.backend.OnCall(func(op string, ref provider.Ref) providertest.Fault {
 		if op == providertest.OpDelete && targeted.Target(targeted{}, ref) == "zones/zone-a" {

@@ -17,7 +17,9 @@
 //   - Only dead UIDs count, and a UID that died never comes back: a process that was paused between its last look and
 //     its Delete does no harm when it wakes up. A Proxy that is being deleted is alive; so are all strays of live ones.
 //     They are the reconciler's.
-//   - Marks that are incomplete or not this installation's make an instance foreign, whatever else it looks like.
+//   - Marks that are incomplete, not this installation's or none that an operator could have written make an instance
+//     foreign, whatever else it looks like. So does another name than its UID's: it is a copy that somebody made of an
+//     instance, marks and all, whether or not its Proxy lives.
 //   - An orphan is older than MinAge and was dead in the previous sweep too, under the same ID and identity. A provider
 //     that could not be listed, an unread scope and a skipped sweep each start the count anew.
 //   - Delete names the listed identity and attempt, so that nothing that took the place meanwhile is hit.

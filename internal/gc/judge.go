@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
@@ -14,7 +15,8 @@ type Verdict string
 
 // The verdicts, in the order in which they are looked for: the first that holds is given.
 const (
-	// Foreign: its marks are incomplete or another installation's.
+	// Foreign: its marks are another installation's or none that this operator writes, or it stands under another name
+	// than they say.
 	Foreign Verdict = "foreign"
 	// Elsewhere: its Proxy's namespace is not one that this operator is responsible for.
 	Elsewhere Verdict = "elsewhere"
@@ -75,13 +77,15 @@ func judge(inst provider.Instance, e evidence) Verdict {
 	switch {
 	case !owned(inst.Marks, e.owner):
 		return Foreign
+	case !provider.NamedFor(inst.ID, inst.Marks.UID):
+		return Foreign
 	case e.namespace != "" && inst.Marks.Namespace != e.namespace:
 		return Elsewhere
 	case within(inst.ID, e.unread):
 		return Unread
 	case e.live.has(inst.Marks.UID):
 		return Live
-	case inst.Identity == "" || inst.ID == "":
+	case inst.Identity == "":
 		return Unidentified
 	case inst.State == provider.StateDeleting:
 		return Leaving
@@ -96,9 +100,11 @@ func judge(inst provider.Instance, e evidence) Verdict {
 }
 
 // owned reports whether every mark is there, could have been written by this operator, and names this installation and
-// cluster.
+// cluster. Spec marks of newer operators count.
 func owned(m provider.Marks, owner provider.Owner) bool {
 	return owner.Owns(m) &&
+		uuid.Validate(m.UID) == nil &&
+		provider.ValidSpecMark(m.Spec) &&
 		len(validation.IsDNS1123Label(m.Namespace)) == 0 &&
 		len(validation.IsDNS1123Subdomain(m.Name)) == 0
 }

@@ -36,6 +36,15 @@ func TestJudge(t *testing.T) {
 		"odd name":            {inst: func(i *provider.Instance) { i.Marks.Name = "../x" }, want: Foreign, reason: "no operator wrote that"},
 		"long name":           {inst: func(i *provider.Instance) { i.Marks.Name = strings.Repeat("a", 254) }, want: Foreign, reason: "no object has it"},
 		"dotted name":         {inst: func(i *provider.Instance) { i.Marks.Name = "exit.eu-1" }, want: Orphaned, reason: "names are subdomains"},
+		"odd UID":             {inst: func(i *provider.Instance) { renamed(i, "to-be-filled-in") }, want: Foreign, reason: "no API server gave that"},
+		"half a UID":          {inst: func(i *provider.Instance) { renamed(i, uid[:18]) }, want: Foreign, reason: "no API server gave that"},
+		"no spec":             {inst: func(i *provider.Instance) { i.Marks.Spec = "" }, want: Foreign, reason: "no operator wrote that"},
+		"odd spec":            {inst: func(i *provider.Instance) { i.Marks.Spec = "v-0" }, want: Foreign, reason: "no operator wrote that"},
+		"newer spec":          {inst: func(i *provider.Instance) { i.Marks.Spec = "v12-anything" }, want: Orphaned, reason: "a newer operator wrote that"},
+		"cloned":              {inst: func(i *provider.Instance) { i.ID += "-1" }, want: Foreign, reason: "somebody copied it, marks and all"},
+		"name of another UID": {inst: func(i *provider.Instance) { i.Marks.UID = strings.Replace(uid, "5", "6", 1) }, want: Foreign, reason: "name and mark disagree"},
+		"no ID":               {inst: func(i *provider.Instance) { i.ID = "" }, want: Foreign, reason: "it has no name"},
+		"cloned from a live":  {inst: func(i *provider.Instance) { i.ID += "-1" }, e: func(e *evidence) { e.live = set[string]{uid: {}} }, want: Foreign, reason: "a clone is no stray"},
 		"other namespace":     {e: func(e *evidence) { e.namespace = "theirs" }, want: Elsewhere, reason: "not this operator's"},
 		"own namespace":       {e: func(e *evidence) { e.namespace = "crawlers" }, want: Orphaned, reason: "this operator's"},
 		"unread zone":         {e: func(e *evidence) { e.unread = []string{"z1"} }, want: Unread, reason: "the scope as one segment"},
@@ -50,7 +59,7 @@ func TestJudge(t *testing.T) {
 		"from the future":     {inst: func(i *provider.Instance) { i.CreatedAt = now.Add(time.Hour) }, want: Young, reason: "a clock is wrong"},
 		"new":                 {e: func(e *evidence) { e.before = nil }, want: Fresh, reason: "seen once"},
 		"other identity":      {inst: func(i *provider.Instance) { i.Identity = "8" }, want: Fresh, reason: "another instance stood there"},
-		"moved":               {inst: func(i *provider.Instance) { i.ID = "projects/p/zones/z2/instances/n" }, want: Fresh, reason: "it stood elsewhere"},
+		"moved":               {inst: func(i *provider.Instance) { i.ID = "projects/p/zones/z2/instances/" + provider.NameFromUID(uid) }, want: Fresh, reason: "it stood elsewhere"},
 		"foreign before live": {inst: func(i *provider.Instance) { i.Marks.Cluster = "there" }, e: func(e *evidence) { e.live = set[string]{uid: {}} }, want: Foreign, reason: "a cloned UID is no claim"},
 	}
 	for name, tc := range cases {
@@ -58,7 +67,7 @@ func TestJudge(t *testing.T) {
 			t.Parallel()
 			owner := provider.Owner{Installation: "mine", Cluster: "here"}
 			inst := provider.Instance{
-				ID: "projects/p/zones/z1/instances/n", Identity: "7", State: provider.StateRunning, CreatedAt: now.Add(-time.Hour),
+				ID: "projects/p/zones/z1/instances/" + provider.NameFromUID(uid), Identity: "7", State: provider.StateRunning, CreatedAt: now.Add(-time.Hour),
 				Marks: provider.Marks{UID: uid, Namespace: "crawlers", Name: "exit-1", Installation: "mine", Cluster: "here", Spec: "v1-0", Attempt: 3},
 			}
 			e := evidence{
@@ -76,6 +85,11 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
+}
+
+// renamed gives the instance another UID and the name that goes with it.
+func renamed(i *provider.Instance, uid string) {
+	i.Marks.UID, i.ID = uid, "projects/p/zones/z1/instances/"+provider.NameFromUID(uid)
 }
 
 func TestBreakerThresholds(t *testing.T) {

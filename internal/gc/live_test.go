@@ -37,7 +37,7 @@ func TestALiveUIDIsNeverACandidate(t *testing.T) {
 	id := x.create(p, "")
 	stray := x.dead("alive")
 	stray.UID, stray.Attempt = string(p.UID), 7
-	other := x.place("zone-b", "stray", stray)
+	other := x.place("zone-b", stray)
 	for range 3 {
 		if r := x.twice(); r.Verdicts[gc.Live] != 2 || len(r.Deleted) != 0 {
 			t.Errorf("report: %+v", r)

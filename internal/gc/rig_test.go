@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -157,17 +158,33 @@ func (x *rig) orphan(name string) string {
 	return id
 }
 
-// place puts an instance with these marks under a name in the zone by hand.
-func (x *rig) place(zone, name string, m provider.Marks) string {
-	id := "zones/" + zone + "/instances/" + name
+// place puts an instance with these marks into the zone by hand, under the name that goes with them.
+func (x *rig) place(zone string, m provider.Marks) string {
+	id := idIn(zone, m.UID)
 	x.backend.Place(id, m.ToMap(), 3128)
 	return id
+}
+
+// idIn returns the ID of the UID's instance in the zone.
+func idIn(zone, uid string) string {
+	return "zones/" + zone + "/instances/" + provider.NameFromUID(uid)
+}
+
+// uidOf returns the UID of a Proxy that never was, always the same for a name.
+func uidOf(name string) string { return uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)).String() }
+
+// zones returns the names of n zones.
+func zones(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("zone-%03d", i))
+	}
+	return names
 }
 
 // dead returns marks of a Proxy that never was in this API server.
 func (x *rig) dead(name string) provider.Marks {
 	return provider.Marks{
-		UID: "uid-of-" + name, Namespace: x.ns, Name: name, Installation: mine().Installation, Cluster: mine().Cluster, Spec: spec, Attempt: 1,
+		UID: uidOf(name), Namespace: x.ns, Name: name, Installation: mine().Installation, Cluster: mine().Cluster, Spec: spec, Attempt: 1,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,13 +32,13 @@ type handles []registry.Handle
 
 func (h handles) All() []registry.Handle { return h }
 
-const aliveUID = "alive"
+var aliveUID = uidOf("alive")
 
 // oneProxy lists one Proxy and finds none of the names that orphans have.
 func oneProxy() *reader {
 	return &reader{
 		list: func(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-			list.(*metav1.PartialObjectMetadataList).Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{UID: aliveUID}}}
+			list.(*metav1.PartialObjectMetadataList).Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{UID: types.UID(aliveUID)}}}
 			return nil
 		},
 		get: func(_ context.Context, key client.ObjectKey, _ client.Object) error { return notFound(key.Name) },
@@ -145,13 +146,14 @@ func orphans(f *providertest.Fake, n int) {
 		for i := range n + 1 {
 			name := strings.Repeat("o", i+1)
 			inst := provider.Instance{
-				ID: name, Identity: name, State: provider.StateRunning, CreatedAt: time.Now().Add(-time.Hour), Marks: provider.Marks{
-					UID: name, Namespace: "crawlers", Name: name, Installation: "mine", Cluster: "here", Spec: spec, Attempt: 1,
+				Identity: name, State: provider.StateRunning, CreatedAt: time.Now().Add(-time.Hour), Marks: provider.Marks{
+					UID: uidOf(name), Namespace: "crawlers", Name: name, Installation: "mine", Cluster: "here", Spec: spec, Attempt: 1,
 				},
 			}
 			if i == n {
 				inst.Marks.UID = aliveUID
 			}
+			inst.ID = idIn("zone-a", inst.Marks.UID)
 			l.Instances = append(l.Instances, inst)
 		}
 		return l, nil

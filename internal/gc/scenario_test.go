@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,26 +68,74 @@ func TestForeignInstancesSurviveEverything(t *testing.T) {
 }
 
 func TestAHumansInstanceUnderOurNameSurvives(t *testing.T) {
-	x := newRig(t, providertest.BackendOptions{})
+	free := zones(8)
+	x := newRig(t, providertest.BackendOptions{Zones: free})
 	p := x.proxy("lost")
 	x.lose(p)
-	name := provider.NameFromUID(string(p.UID))
 	whole := provider.Marks{UID: string(p.UID), Namespace: x.ns, Name: "lost", Installation: "mine", Cluster: "here", Spec: spec, Attempt: 1}.ToMap()
-	ids := []string{"zones/zone-a/instances/" + name}
+	ids := []string{idIn(free[7], string(p.UID))}
 	x.backend.Place(ids[0], map[string]string{"made-by": "hand"}, 22)
-	for _, missing := range []string{
+	for i, missing := range []string{
 		provider.LabelManaged, provider.LabelUID, provider.LabelNamespace, provider.LabelName, provider.LabelInstallation,
 		provider.LabelCluster, provider.LabelAttempt,
 	} {
 		labels := maps.Clone(whole)
 		delete(labels, missing)
-		id := "zones/zone-b/instances/without-" + missing
+		id := idIn(free[i], string(p.UID))
 		x.backend.Place(id, labels, 22)
 		ids = append(ids, id)
 	}
 	x.twice()
 	x.twice()
 	x.there(ids...)
+}
+
+// A person may write any marks, but only those that this operator could have written make an instance an orphan. Every
+// instance here has the name that goes with its UID.
+func TestMarksThatNobodyWroteAreNotCollected(t *testing.T) {
+	x := newRig(t, providertest.BackendOptions{})
+	var ids []string
+	for name, odd := range map[string]func(*provider.Marks){
+		"uid": func(m *provider.Marks) { m.UID = "to be filled in" }, "half-a-uid": func(m *provider.Marks) { m.UID = m.UID[:18] },
+		"no-spec": func(m *provider.Marks) { m.Spec = "" }, "spec": func(m *provider.Marks) { m.Spec = "whatever" },
+		"namespace": func(m *provider.Marks) { m.Namespace = "no namespace" }, "name": func(m *provider.Marks) { m.Name = "no/name" },
+	} {
+		m := x.dead(name)
+		odd(&m)
+		ids = append(ids, x.place("zone-a", m))
+	}
+	newer := x.dead("newer")
+	newer.Spec = "v2-whatever-a-newer-operator-writes"
+	x.place("zone-a", newer)
+	if r := x.twice(); r.Verdicts[gc.Foreign] != len(ids) || len(r.Deleted) != 1 {
+		t.Errorf("report: %+v", r)
+	}
+	x.there(ids...)
+}
+
+// A machine cloned by hand carries all the marks of the original, which lives, is an orphan, or is long gone.
+func TestAClonedMachineSurvives(t *testing.T) {
+	x := newRig(t, providertest.BackendOptions{})
+	alive, lost := x.proxy("alive"), x.proxy("lost")
+	kept := x.create(alive, "")
+	x.create(lost, "")
+	var clones []string
+	for _, l := range x.backend.Instances() {
+		for _, id := range []string{l.ID + "-1", "zones/zone-b/instances/copy-of-" + l.Marks.Name} {
+			x.backend.Place(id, l.Marks.ToMap(), 3128)
+			clones = append(clones, id)
+		}
+	}
+	x.lose(lost)
+	if r := x.twice(); r.Verdicts[gc.Foreign] != len(clones) || r.Verdicts[gc.Live] != 1 || len(r.Deleted) != 1 {
+		t.Errorf("report: %+v", r)
+	}
+	x.lose(alive)
+	if r := x.twice(); !slices.Equal(idsOf(r.Deleted), []string{kept}) {
+		t.Errorf("report: %+v", r)
+	}
+	x.twice()
+	x.there(clones...)
 }
 
 // What a status says is not asked: neither does a copied one protect another's instance, nor does it cost one.
@@ -131,7 +180,7 @@ func TestEveryKindOfProxyIsLive(t *testing.T) {
 	})
 	m := x.dead("external")
 	m.UID = string(p.UID)
-	id := x.place("zone-a", "external", m)
+	id := x.place("zone-a", m)
 	x.twice()
 	x.there(id)
 }
@@ -178,7 +227,7 @@ func TestTwoEntriesOnOneBackend(t *testing.T) {
 func TestProvidersThatFailInEveryWay(t *testing.T) {
 	x := newRig(t, providertest.BackendOptions{})
 	good := providertest.NewFake("good", mine(), provider.Window{Clock: x.clock})
-	good.Backend().Place("zones/zone-a/instances/o", x.dead("o").ToMap(), 3128)
+	good.Backend().Place(idIn("zone-a", uidOf("o")), x.dead("o").ToMap(), 3128)
 	x.entries = []registry.Handle{{Name: "good", Provider: good}}
 	for i, class := range []error{
 		provider.ErrTransient, provider.ErrPermanent, provider.ErrDenied, provider.ErrQuotaExceeded, provider.ErrConflict, provider.ErrNotFound, errors.New("bare"),
@@ -186,7 +235,7 @@ func TestProvidersThatFailInEveryWay(t *testing.T) {
 		f := providertest.NewFake(fmt.Sprintf("bad-%d", i), mine(), provider.Window{Clock: x.clock})
 		f.ListFunc = func(ctxT) (provider.Listing, error) {
 			// An answer that comes with an error is no answer.
-			return provider.Listing{Instances: []provider.Instance{{ID: "x", Identity: "y", Marks: x.dead("x"), CreatedAt: x.clock.Now().Add(-1e15)}}}, class
+			return provider.Listing{Instances: []provider.Instance{{ID: idIn("zone-a", uidOf("x")), Identity: "y", Marks: x.dead("x"), CreatedAt: x.clock.Now().Add(-1e15)}}}, class
 		}
 		f.DeleteFunc = func(_ ctxT, ref provider.Ref) error { t.Errorf("deleted %+v", ref); return nil }
 		x.entry(fmt.Sprintf("bad-%d", i), f)

@@ -4,8 +4,8 @@
 //
 // A provider knows one kind of instance: a forward proxy with an exit of its own. What the interfaces cannot say:
 //
-//   - An ID names its whole scope (project, zone, host, namespace) and is decided by Plan. For an ID outside its scope a
-//     provider answers ErrPermanent with reason ScopeMismatch, never ErrNotFound.
+//   - An ID names its whole scope (project, zone, host, namespace), ends in the instance's name, and is decided by Plan.
+//     For an ID outside its scope a provider answers ErrPermanent with reason ScopeMismatch, never ErrNotFound.
 //   - Create is sent only after the caller has written {ID, attempt, requestedAt} on record and only while that record
 //     is young (see Window). Repeated for the same attempt it succeeds without a second instance; it never succeeds on
 //     another attempt, and never on an instance whose owner, installation or cluster is not the request's.

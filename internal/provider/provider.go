@@ -10,9 +10,10 @@ import (
 // Calls block at most until ctx ends or the provider's own call timeout passes, whichever is first. Every error is
 // an *Error (see Wrap); Class tells what to do about it.
 type Provider interface {
-	// Plan validates req and decides the ID under which it would be created. It has no side effect. It fails with
-	// ErrPermanent and a message naming the field and value that can never be satisfied, or with ErrQuotaExceeded
-	// where the scope is known to be full.
+	// Plan validates req and decides the ID under which it would be created. The last element of an ID is
+	// CreateRequest.Name; whatever is listed under another one counts as somebody else's (see NamedFor). Plan has no
+	// side effect. It fails with ErrPermanent and a message naming the field and value that can never be satisfied, or
+	// with ErrQuotaExceeded where the scope is known to be full.
 	Plan(ctx context.Context, req CreateRequest) (id string, err error)
 
 	// Create asks the backend for the instance that ref records. It refuses with ErrPermanent when Plan(req) is not

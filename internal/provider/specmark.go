@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -28,6 +29,11 @@ type SpecInput struct {
 // SpecMark returns the mark of in: the version and 16 hex digits of a hash keyed with the UID, so that equal marks of
 // two Proxies say nothing about their contents.
 func SpecMark(in SpecInput) string { return specMarkV1(in) }
+
+var specMarkForm = regexp.MustCompile(`^v[0-9]+-.+$`)
+
+// ValidSpecMark reports whether mark has the form of a spec mark of any version, those of newer operators included.
+func ValidSpecMark(mark string) bool { return specMarkForm.MatchString(mark) }
 
 // SameSpec reports whether mark was made from in. It computes under the mark's own version, so that an upgrade of the
 // operator alone never makes an instance differ. A mark of an unknown version counts as the same: a newer operator

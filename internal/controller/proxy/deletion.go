@@ -77,7 +77,7 @@ func (ps *pass) deletion(ctx context.Context) (ctrl.Result, error) {
 }
 
 // release removes the finalizer once a live list shows nothing of this Proxy either; what it shows is deleted first.
-// Scopes that could not be read do not hold the release: the collector covers them.
+// Scopes that could not be read do not hold the release: the collector covers them. A clone does not either.
 func (ps *pass) release(ctx context.Context) (ctrl.Result, error) {
 	cctx, cancel := context.WithTimeout(ctx, ps.r.CallTimeout)
 	defer cancel()
@@ -90,7 +90,7 @@ func (ps *pass) release(ctx context.Context) (ctrl.Result, error) {
 	}
 	left := 0
 	for _, inst := range listing.Instances {
-		if inst.Marks.UID != string(ps.p.UID) {
+		if !ps.created(inst) {
 			continue
 		}
 		left++

@@ -141,6 +141,23 @@ func TestReleaseWaitsForAnotherInstanceOfTheSameUID(t *testing.T) {
 	}
 }
 
+// TestReleaseDoesNotWaitForAClone: a copy that somebody made of the instance goes on when the Proxy is deleted.
+func TestReleaseDoesNotWaitForAClone(t *testing.T) {
+	t.Parallel()
+	everyKind(t, func(t *testing.T, kind providertest.Kind) {
+		x := newRig(t, kind, providertest.BackendOptions{DeleteDelay: 10 * time.Second})
+		key := x.managed("a")
+		p := x.untilRunning(key)
+		id := p.Status.ProviderID + "-1"
+		x.clone(p, id)
+		x.delete(key)
+		x.until(key, "gone", gone)
+		if left := x.backend.Instances(); len(left) != 1 || left[0].ID != id || len(left[0].Parts) != 2 || left[0].Deleting {
+			t.Fatalf("left %+v, want the clone alone", left)
+		}
+	})
+}
+
 func TestSkipCleanupReleasesWithoutTouchingTheBackend(t *testing.T) {
 	x := newRig(t, providertest.KindGCP, providertest.BackendOptions{})
 	key := x.managed("a")

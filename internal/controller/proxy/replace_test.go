@@ -2,6 +2,8 @@ package proxy_test
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -349,16 +351,7 @@ func TestStraysAreRemovedOnlyWhileTheRecordedInstanceExists(t *testing.T) {
 				UID: string(p.UID), Namespace: p.Namespace, Name: p.Name, Installation: "mine", Cluster: "here", Spec: "v1-0", Attempt: 5,
 			}
 			x.backend.Place("zones/zone-b/instances/"+provider.NameFromUID(string(p.UID)), marks.ToMap(), 3128)
-			listing, err := x.entries[x.entry].Provider.ListByTag(t.Context())
-			must(t, err)
-			x.strays = map[string][]provider.Instance{}
-			for _, inst := range listing.Instances {
-				if inst.ID == p.Status.ProviderID {
-					x.seen[inst.Marks.UID] = inst
-				} else {
-					x.strays[inst.Marks.UID] = append(x.strays[inst.Marks.UID], inst)
-				}
-			}
+			x.look(p)
 			c.prepare(x, p)
 			x.pass(key)
 			if n := x.instances(); n != c.left {
@@ -368,6 +361,52 @@ func TestStraysAreRemovedOnlyWhileTheRecordedInstanceExists(t *testing.T) {
 				t.Fatalf("the recorded one was touched: %+v", got)
 			}
 		})
+	}
+}
+
+// TestACloneIsNoStray: somebody cloned the machine, labels and all. It has another name, so it is theirs.
+func TestACloneIsNoStray(t *testing.T) {
+	x := newRig(t, providertest.KindGCP, providertest.BackendOptions{})
+	key := x.managed("a")
+	p := x.untilRunning(key)
+	clones := []string{p.Status.ProviderID + "-1", "zones/zone-b/instances/clone"}
+	x.clone(p, clones...)
+	before := x.backend.Instances()
+	x.look(p)
+	gets := x.backend.Calls(providertest.OpGet)
+	x.pass(key)
+	if left := x.backend.Instances(); !reflect.DeepEqual(left, before) || x.backend.Calls(providertest.OpGet) != gets {
+		t.Fatalf("%d calls to look at the instance, left are %+v", x.backend.Calls(providertest.OpGet)-gets, left)
+	}
+	x.delete(key)
+	x.until(key, "gone", gone)
+	before = slices.DeleteFunc(before, func(l providertest.Leftover) bool { return l.ID == p.Status.ProviderID })
+	if left := x.backend.Instances(); !reflect.DeepEqual(left, before) || len(left) != len(clones) {
+		t.Fatalf("left %+v, want the clones %+v", left, before)
+	}
+}
+
+// clone puts copies of p's instance under the IDs, with all its labels.
+func (x *rig) clone(p *v1alpha1.Proxy, ids ...string) {
+	all := x.backend.Instances()
+	i := slices.IndexFunc(all, func(l providertest.Leftover) bool { return l.ID == p.Status.ProviderID })
+	for _, id := range ids {
+		x.backend.Place(id, all[i].Marks.ToMap(), 3128)
+	}
+}
+
+// look makes what the backend lists the last list: p's recorded instance, and all others as strays.
+func (x *rig) look(p *v1alpha1.Proxy) {
+	x.t.Helper()
+	listing, err := x.entries[x.entry].Provider.ListByTag(x.t.Context())
+	must(x.t, err)
+	x.strays = map[string][]provider.Instance{}
+	for _, inst := range listing.Instances {
+		if inst.ID == p.Status.ProviderID {
+			x.seen[inst.Marks.UID] = inst
+		} else {
+			x.strays[inst.Marks.UID] = append(x.strays[inst.Marks.UID], inst)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
 
@@ -14,12 +13,15 @@ import (
 // exists is another one surplus.
 func (ps *pass) removeStrays(ctx context.Context) (ctrl.Result, error) {
 	ref, ok := ps.ref()
-	if !ok || len(ps.r.Observations.Strays(ps.handle.Name, ref.UID, ref.ID)) == 0 {
+	if !ok {
 		return ps.steady(), nil
 	}
-	strays := ps.r.Observations.Strays(ps.handle.Name, ref.UID, ref.ID)
-	live := &v1alpha1.Proxy{}
-	if err := ps.r.Live.Get(ctx, ps.key, live); err != nil {
+	strays := ps.strays(ref)
+	if len(strays) == 0 {
+		return ps.steady(), nil
+	}
+	live, err := ps.live(ctx)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if live.UID != ps.p.UID || live.ResourceVersion != ps.p.ResourceVersion {
@@ -39,6 +41,22 @@ func (ps *pass) removeStrays(ctx context.Context) (ctrl.Result, error) {
 		}
 	}
 	return ps.again(ps.r.Intervals.DriftPoll), nil
+}
+
+// strays returns what removeStrays is about.
+func (ps *pass) strays(ref provider.Ref) (strays []provider.Instance) {
+	for _, inst := range ps.r.Observations.Strays(ps.handle.Name, ref.UID, ref.ID) {
+		if ps.created(inst) {
+			strays = append(strays, inst)
+		}
+	}
+	return strays
+}
+
+// created reports whether the instance is one that this operator created for this Proxy, which the marks alone do not
+// say: a machine cloned by hand carries them too, but has another name. It is its owner's and never deleted.
+func (ps *pass) created(inst provider.Instance) bool {
+	return inst.Marks.UID == string(ps.p.UID) && provider.NamedFor(inst.ID, string(ps.p.UID))
 }
 
 // recordedExists asks the backend for the instance on record.

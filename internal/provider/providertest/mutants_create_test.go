@@ -44,6 +44,12 @@ func planMutants() map[string]breakage {
 		"plan-id-names-its-scope": breakWith(func(m *mutant) {
 			m.plan = func(_ context.Context, req provider.CreateRequest) (string, error) { return req.Name, nil }
 		}),
+		"plan-id-ends-in-the-name": breakWith(func(m *mutant) {
+			m.plan = func(ctx context.Context, req provider.CreateRequest) (string, error) {
+				id, err := m.Updating.Plan(ctx, req)
+				return id + "-1", err
+			}
+		}),
 		"plan-names-the-field": breakWith(func(m *mutant) {
 			m.plan = func(ctx context.Context, req provider.CreateRequest) (string, error) {
 				id, err := m.Updating.Plan(ctx, req)

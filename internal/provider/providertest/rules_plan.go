@@ -42,6 +42,12 @@ func planRules() []Rule {
 				s.Errorf("Delete of a planned ID that was never created = %v", err)
 			}
 		}},
+		{"plan-id-ends-in-the-name", "The last element of an ID is the request's name.", func(s *suite) {
+			req := s.request()
+			if ref := s.ref(req, 1); !provider.NamedFor(ref.ID, req.UID) {
+				s.Errorf("the name of the request is %q, the ID planned for it %q", req.Name, ref.ID)
+			}
+		}},
 		{"plan-names-the-field", "Plan refuses what can never be satisfied with ErrPermanent, naming field and value.", func(s *suite) {
 			s.need(len(s.env.Invalid) > 0, "invalid requests")
 			for _, bad := range s.env.Invalid {
