@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/utils/ptr"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
 
 // placeMemory is how long a place that was just taken counts although the fleet does not show it yet.
@@ -50,6 +52,23 @@ func (ps *pass) takePlace() bool {
 	}
 	ps.p.Status.ReplacingSince = ptr.To(ps.now())
 	return true
+}
+
+// noPlaceFree reports whether takePlace would fail, as far as can be told without taking one.
+func (ps *pass) noPlaceFree() bool {
+	count := ps.r.Fleet.Count(ps.handle.Name)
+	return ps.p.Status.ReplacingSince == nil && count.Replacing >= ps.r.MaxReplacing.Of(count.Recorded)
+}
+
+// stillStopped reports whether this is a stopped instance that waits for its turn, that the last list still shows as such,
+// and that would go on waiting: asking for it each time would be thousands of calls when a backend has stopped everything.
+func (ps *pass) stillStopped() bool {
+	ref, ok := ps.ref()
+	if !ok || !ps.r.memory.waitsStopped(ps.key, ref.Attempt) || !ps.noPlaceFree() {
+		return false
+	}
+	inst, ok := ps.r.Observations.Seen(ps.p.Spec.Provider, ref.UID, ref.ID)
+	return ok && inst.Marks.Attempt == ref.Attempt && (inst.State == provider.StateStopped || inst.State == provider.StateTerminated)
 }
 
 // leavePlace gives back a place whose write did not happen.

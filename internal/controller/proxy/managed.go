@@ -27,6 +27,10 @@ func (ps *pass) managed(ctx context.Context) (ctrl.Result, error) {
 	if !ps.configured {
 		return ps.unmanaged(ctx)
 	}
+	if ps.stillStopped() {
+		ps.health()
+		return ps.record(ctx, ps.nextTurn)
+	}
 	ps.observe(ctx)
 	return ps.act(ctx)
 }

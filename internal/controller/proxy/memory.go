@@ -19,7 +19,11 @@ type entry struct {
 	answeredAttempt int64
 	answeredAt      time.Time
 	// polls counts looks in a row with the same sight.
-	polls    int
+	polls int
+	// notBefore is until when a backend has asked to be left alone.
+	notBefore time.Time
+	// refused counts busy passes in a row.
+	refused  int
 	lastSeen sight
 	// failures counts errors in a row that leave no latch (observing, deleting).
 	failures int
@@ -31,6 +35,8 @@ type entry struct {
 	// place is the provider entry of which this Proxy took a place for replacements, until placeUntil at least.
 	place      string
 	placeUntil time.Time
+	// stoppedAttempt is the attempt whose instance is known to be stopped and to wait for its turn to be replaced.
+	stoppedAttempt int64
 	// reserved is the provider entry in which this Proxy takes a place.
 	reserved string
 }
@@ -84,6 +90,7 @@ func (m *memory) handed(key types.NamespacedName, attempt int64) (revision strin
 // looked returns how often in a row the same sight was seen before.
 func (m *memory) looked(key types.NamespacedName, s sight) (n int) {
 	m.with(key, func(e *entry) {
+		e.refused = 0
 		if e.lastSeen != s {
 			e.lastSeen, e.polls = s, 0
 		}
@@ -91,6 +98,34 @@ func (m *memory) looked(key types.NamespacedName, s sight) (n int) {
 		e.polls++
 	})
 	return n
+}
+
+// rest records that the backend is to be left alone until then.
+func (m *memory) rest(key types.NamespacedName, until time.Time) {
+	m.with(key, func(e *entry) { e.notBefore = until })
+}
+
+// resting returns how long the backend is to be left alone.
+func (m *memory) resting(key types.NamespacedName, now time.Time) (left time.Duration) {
+	m.with(key, func(e *entry) { left = e.notBefore.Sub(now) })
+	return left
+}
+
+// crowded counts a pass that found its target busy and returns how many there were before, in a row.
+func (m *memory) crowded(key types.NamespacedName) (n int) {
+	m.with(key, func(e *entry) { n = e.refused; e.refused++ })
+	return n
+}
+
+// waitStopped records that the attempt's instance is stopped and waits for its turn.
+func (m *memory) waitStopped(key types.NamespacedName, attempt int64) {
+	m.with(key, func(e *entry) { e.stoppedAttempt = attempt })
+}
+
+// waitsStopped reports what waitStopped recorded.
+func (m *memory) waitsStopped(key types.NamespacedName, attempt int64) (yes bool) {
+	m.with(key, func(e *entry) { yes = e.stoppedAttempt == attempt })
+	return yes
 }
 
 // failed returns how many errors came before this one, in a row.

@@ -27,6 +27,11 @@ func (ps *pass) observe(ctx context.Context) {
 
 // get asks the backend.
 func (ps *pass) get(ctx context.Context, ref provider.Ref) {
+	if left := ps.r.memory.resting(ps.key, ps.r.Clock.Now()); left > 0 {
+		ps.inst, ps.seen, ps.listed = nil, sightError, false
+		ps.err = provider.Wrap(provider.ErrTransient, "get", ps.handle.Name, ref.ID, nil).WithReason(provider.ReasonBusy).WithRetryAfter(left)
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, ps.r.CallTimeout)
 	defer cancel()
 	ps.inst, ps.err = ps.handle.Provider.Get(ctx, ref)

@@ -56,12 +56,20 @@ func (ps *pass) reset(p *v1alpha1.Proxy) {
 
 // refresh replaces what came from the cache by a live read.
 func (ps *pass) refresh(ctx context.Context) error {
-	live := &v1alpha1.Proxy{}
-	if err := ps.r.Live.Get(ctx, ps.key, live); err != nil {
+	live, err := ps.live(ctx)
+	if err != nil {
 		return err
 	}
 	ps.reset(live)
 	return nil
+}
+
+// live reads the object from the API server. It is bounded in time: a server that hangs must not hold a worker.
+func (ps *pass) live(ctx context.Context) (*v1alpha1.Proxy, error) {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	p := &v1alpha1.Proxy{}
+	return p, ps.r.Live.Get(ctx, ps.key, p)
 }
 
 // ref is the record of the Proxy's instance; ok is false when there is none.
@@ -88,7 +96,9 @@ func (ps *pass) again(d time.Duration) ctrl.Result {
 // has asked for the wait.
 func (ps *pass) retry(f failure, n int) ctrl.Result {
 	if f.asked {
-		return after(ps.r.jitter(f.wait(n)))
+		d := ps.r.jitter(f.wait(n))
+		ps.r.memory.rest(ps.key, ps.r.Clock.Now().Add(d))
+		return after(d)
 	}
 	return ps.again(f.wait(n))
 }

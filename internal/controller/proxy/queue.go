@@ -13,12 +13,8 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/instrument"
 )
 
-const (
-	// A pass that finds its target busy comes back after queueFirst, doubling up to queueLimit.
-	queueFirst, queueLimit = 100 * time.Millisecond, 5 * time.Second
-	// sightBusy stands in memory for the looks that were not had because the target was busy.
-	sightBusy sight = "busy"
-)
+// A pass that finds its target busy comes back after queueFirst, doubling up to queueLimit.
+const queueFirst, queueLimit = 100 * time.Millisecond, 5 * time.Second
 
 // busy reports whether a call was not made for lack of a place.
 func busy(err error) bool { return provider.Reason(err) == provider.ReasonBusy }
@@ -32,7 +28,10 @@ func (ps *pass) queue(ctx context.Context) (ctrl.Result, error) {
 			return ctrl.Result{}, err
 		}
 	}
-	n := ps.r.memory.looked(ps.key, sightBusy)
+	if left := provider.RetryAfter(ps.err); left > 0 {
+		return after(left), nil
+	}
+	n := ps.r.memory.crowded(ps.key)
 	return ps.again(min(queueFirst<<min(n, 10), queueLimit)), nil
 }
 

@@ -103,6 +103,7 @@ func (ps *pass) replaceDead(ctx context.Context) (ctrl.Result, error) {
 	}
 	if ps.p.Status.DrainingSince == nil {
 		if !ps.takePlace() {
+			ps.r.memory.waitStopped(ps.key, ps.inst.Marks.Attempt)
 			ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, "the instance stopped; it "+waitingMessage)
 			ps.health()
 			return ps.record(ctx, ps.nextTurn)

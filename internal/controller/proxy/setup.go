@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +25,9 @@ const (
 	IndexCloudInitSecret = "spec.cloudInit.secretRef.name"
 	IndexAuthSecret      = "spec.auth.secretRef.name"
 )
+
+// Waits of a Proxy whose pass could not read or write the API server.
+const errorBackoff, errorBackoffLimit = 10 * time.Millisecond, 30 * time.Second
 
 // getter is client.Reader's Get.
 type getter func(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
@@ -76,7 +80,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, w Wakers, workers int) e
 		WatchesRawSource(source.Kind(w.CloudInit, &corev1.Secret{}, r.proxiesOf(IndexCloudInitSecret))).
 		WatchesRawSource(source.Kind(w.Auth, &corev1.Secret{}, r.proxiesOf(IndexAuthSecret))).
 		WatchesRawSource(w.Triggers).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			// The default grows to a quarter of an hour: so long after an outage of the API server nothing would be written.
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorBackoff, errorBackoffLimit),
+		}).
 		Complete(r)
 }
 

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// writeTimeout bounds a write to the API server. It runs on a context of its own: losing the leadership or the
+	// apiTimeout bounds one call to the API server. Writes run on a context of their own: losing the leadership or the
 	// process's end must not lose what a backend just answered.
-	writeTimeout = 10 * time.Second
+	apiTimeout = 10 * time.Second
 	// messageInterval is how often at most a status is written of which only messages changed: a backend that words
 	// its progress anew on every poll must not become a stream of writes. Once an instance is settled, the first such
 	// change is written at once.
@@ -78,8 +78,8 @@ func (ps *pass) writeToAct(ctx context.Context) error {
 	if !equality.Semantic.DeepEqual(ps.base.Status, ps.p.Status) {
 		return ps.patchStatus(ctx)
 	}
-	live := &v1alpha1.Proxy{}
-	if err := ps.r.Live.Get(ctx, ps.key, live); err != nil {
+	live, err := ps.live(ctx)
+	if err != nil {
 		return err
 	}
 	if live.UID != ps.p.UID || live.ResourceVersion != ps.p.ResourceVersion {
@@ -89,7 +89,7 @@ func (ps *pass) writeToAct(ctx context.Context) error {
 }
 
 func (ps *pass) patchStatus(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
 	defer cancel()
 	before := ps.base
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
@@ -104,7 +104,7 @@ func (ps *pass) patchStatus(ctx context.Context) error {
 
 // patchMeta writes finalizers, resourceVersion-checked.
 func (ps *pass) patchMeta(ctx context.Context, change func(*v1alpha1.Proxy)) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
 	defer cancel()
 	// Only metadata goes into this patch, and the answer must not wipe what the pass has staged in the status.
 	target := ps.base.DeepCopy()
