@@ -78,7 +78,7 @@ func (s *secrets) Get(_ context.Context, k client.ObjectKey, obj client.Object, 
 	if !ok {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, k.Name)
 	}
-	found.DeepCopyInto(obj.(*corev1.Secret)) //nolint:forcetypeassert // only Secrets are asked for
+	found.DeepCopyInto(obj.(*corev1.Secret))
 	return nil
 }
 
