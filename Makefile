@@ -26,13 +26,21 @@ controlplane: ## Prepare etcd and kube-apiserver for tests and demo (once; about
 	@$(GO) run ./hack/controlplane >/dev/null
 
 .PHONY: test
-test: controlplane ## Run all tests with the race detector, against a real control plane, then the crash matrix.
+test: controlplane ## Run all tests with the race detector, against a real control plane, then test-crash and test-scale.
 	$(GO) test $(TESTFLAGS) $(PKG)
-	$(MAKE) --no-print-directory test-crash CRASHFLAGS='$(filter -json,$(TESTFLAGS))'
+	$(MAKE) --no-print-directory test-crash test-scale PLAINFLAGS='$(filter -json,$(TESTFLAGS))'
+
+# What the race detector slows down too much to see all of: the same tests again, whole and without it.
+PLAIN = $(GO) test -count=1 $(or $(PLAINFLAGS),-v)
+QUIET = $(if $(PLAINFLAGS),,| grep -vE '^ *(---|===) (PASS|RUN|PAUSE|CONT|NAME)')
 
 .PHONY: test-crash
-test-crash: ## Kill the operator around every effect of every flow; CRASH_SEED changes the jitter.
-	$(GO) test -count=1 -run TestMatrix $(or $(CRASHFLAGS),-v) ./test/crash $(if $(CRASHFLAGS),,| grep -vE '^ *(---|===) (PASS|RUN|PAUSE|CONT)')
+test-crash: ## Kill the operator around every effect of every flow, and interleave two of them; CRASH_SEED changes the dice.
+	$(PLAIN) ./test/crash $(QUIET)
+
+.PHONY: test-scale
+test-scale: ## Take a thousand Proxies through roll-outs and outages in simulated time; SCALE_SEED changes the dice.
+	$(PLAIN) ./test/scale $(QUIET)
 
 .PHONY: test-mutation
 test-mutation: ## Break each numbered rule of docs/guarantees.md in turn and expect its test to go red.
