@@ -1,5 +1,6 @@
 // Command bench runs the repository's benchmarks and prints `bench <name> <value>` for each: the median of its runs. It
-// ends with 1 when a benchmark failed or printed nothing.
+// ends with 1 when a benchmark failed or printed nothing. After the benchmarks of the packages come those of whole
+// processes, in the folders beside this file; packages given as arguments are measured alone.
 package main
 
 import (
@@ -16,15 +17,29 @@ import (
 
 const runs = "5"
 
+// apart is what hack/bench/leases measures with both sizes of fleet taking turns.
+const apart = "^BenchmarkAcquire$"
+
 // line is a benchmark's own: name, iterations, then pairs of value and unit.
 var line = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.+)$`)
 
 func main() {
-	packages := os.Args[1:]
-	if len(packages) == 0 {
-		packages = []string{"./internal/..."}
+	if packages := os.Args[1:]; len(packages) > 0 {
+		measure(packages...)
+		return
 	}
-	args := append([]string{"test", "-run", "^$", "-bench", ".", "-benchmem", "-benchtime", "200ms", "-count", runs}, packages...)
+	measure("-skip", apart, "./internal/...")
+	cmd := exec.Command("go", "run", "./hack/bench/leases")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: leases: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// measure runs the benchmarks that args of go test name.
+func measure(args ...string) {
+	args = append([]string{"test", "-run", "^$", "-bench", ".", "-benchmem", "-benchtime", "200ms", "-count", runs}, args...)
 	cmd := exec.Command("go", args...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr

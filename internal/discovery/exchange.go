@@ -1,9 +1,12 @@
 package discovery
 
 import (
-	"encoding/json"
+	"bytes"
 	"net/http"
 	"strconv"
+	"sync"
+
+	"github.com/go-json-experiment/json"
 )
 
 // exchange is one request's answer and what the middlewares know of it.
@@ -38,21 +41,36 @@ func (x *exchange) Write(b []byte) (int, error) {
 	return x.ResponseWriter.Write(b)
 }
 
-// json answers with body, which must be encodable. No answer may be stored: leases and lists are true only now.
+// maxPooled is the largest buffer that is kept for the next answer.
+const maxPooled = 1 << 20
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// json answers with body, which must be encodable. Not encoding/json: sorting the attributes by reflection costs it more
+// than everything else that a lease takes beside HTTP, and several times its size for a long list.
 func (x *exchange) json(status int, body any) {
-	encoded, err := json.Marshal(body)
-	if err != nil {
+	b, _ := buffers.Get().(*bytes.Buffer)
+	b.Reset()
+	if err := json.MarshalWrite(b, body, json.Deterministic(true)); err != nil {
 		// Every body is a struct of this package made of plain values.
 		panic(err)
 	}
+	x.encoded(status, b.Bytes())
+	if b.Cap() <= maxPooled {
+		buffers.Put(b)
+	}
+}
+
+// encoded answers with body, which is JSON already. No answer may be stored: leases and lists are true only now.
+func (x *exchange) encoded(status int, body []byte) {
 	h := x.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(encoded)))
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	x.WriteHeader(status)
 	// A client that went away is its own affair.
-	_, _ = x.Write(encoded)
+	_, _ = x.Write(body)
 }
 
 func (x *exchange) noContent() {

@@ -76,7 +76,7 @@ func newFixture(t *testing.T, change ...func(*Options)) *fixture {
 	}
 	f.addr = addr.String()
 	transport := &http.Transport{}
-	f.client = &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	f.client = &http.Client{Transport: checkedTransport{t, transport}, Timeout: 20 * time.Second}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		stop()
@@ -207,7 +207,13 @@ func (f *fixture) raw(t *testing.T, request []byte) answer {
 	if err != nil && (resp.ContentLength >= 0 || !errors.Is(err, syscall.ECONNRESET)) {
 		t.Fatalf("answer cut off: %v", err)
 	}
-	return answer{resp, string(text)}
+	a := answer{resp, string(text)}
+	if req, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(request))); err == nil {
+		checkContract(t, req.Method, req.URL, a)
+	} else if !a.ofLibrary() {
+		t.Errorf("what is no HTTP (%v) got an answer of the API: %d %.300s", err, a.StatusCode, a.text)
+	}
+	return a
 }
 
 type logBuffer struct {

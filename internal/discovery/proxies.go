@@ -14,7 +14,7 @@ type listView struct {
 	Proxies []proxyView `json:"proxies"`
 	// Count is that of this page.
 	Count    int    `json:"count"`
-	Continue string `json:"continue,omitempty"`
+	Continue string `json:"continue,omitzero"`
 }
 
 func (s *Server) listProxies(x *exchange, r *http.Request) {
@@ -42,7 +42,7 @@ func (s *Server) listProxies(x *exchange, r *http.Request) {
 	if more {
 		out.Continue = continueAfter(page[len(page)-1].Key)
 	}
-	x.json(http.StatusOK, out)
+	x.json(http.StatusOK, &out)
 }
 
 func (s *Server) getProxy(x *exchange, r *http.Request) {
@@ -55,5 +55,6 @@ func (s *Server) getProxy(x *exchange, r *http.Request) {
 		x.fail(notFound("there is no such proxy"))
 		return
 	}
-	x.json(http.StatusOK, viewProxy(p, s.o.Ledger.LiveOn(p.LeaseKey())))
+	v := viewProxy(p, s.o.Ledger.LiveOn(p.LeaseKey()))
+	x.json(http.StatusOK, &v)
 }

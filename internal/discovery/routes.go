@@ -14,6 +14,7 @@ type methods map[string]handler
 func (s *Server) table() map[string]methods {
 	return map[string]methods{
 		healthzPath:                      {http.MethodGet: s.healthz},
+		openapiPath:                      {http.MethodGet: s.bodyless(s.getContract)},
 		"/v1/proxies":                    {http.MethodGet: s.bodyless(s.listProxies)},
 		"/v1/proxies/{namespace}/{name}": {http.MethodGet: s.bodyless(s.getProxy)},
 		"/v1/leases":                     {http.MethodPost: s.acquireLease},

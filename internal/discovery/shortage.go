@@ -21,7 +21,7 @@ type noMatchBody struct {
 	AtCapacity int    `json:"atCapacity"`
 	InCooldown int    `json:"inCooldown"`
 	Unhealthy  int    `json:"unhealthy"`
-	FreeAt     string `json:"freeAt,omitempty"`
+	FreeAt     string `json:"freeAt,omitzero"`
 }
 
 // noMatch answers a request that no proxy can serve now. When none matches at all there is nothing to wait for, so the

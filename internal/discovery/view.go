@@ -11,20 +11,20 @@ import (
 type proxyView struct {
 	Namespace  string            `json:"namespace"`
 	Name       string            `json:"name"`
-	URL        string            `json:"url,omitempty"`
-	IP         string            `json:"ip,omitempty"`
-	Port       int32             `json:"port,omitempty"`
-	Provider   string            `json:"provider,omitempty"`
+	URL        string            `json:"url,omitzero"`
+	IP         string            `json:"ip,omitzero"`
+	Port       int32             `json:"port,omitzero"`
+	Provider   string            `json:"provider,omitzero"`
 	Mode       string            `json:"mode"`
 	Attributes map[string]string `json:"attributes"`
 	Phase      string            `json:"phase"`
 	// Healthy: the last verdict speaks of this instance, address and credentials, and is good.
 	Healthy       bool   `json:"healthy"`
-	LatencyMillis *int64 `json:"latencyMillis,omitempty"`
-	ExitAddress   string `json:"exitAddress,omitempty"`
+	LatencyMillis *int64 `json:"latencyMillis,omitzero"`
+	ExitAddress   string `json:"exitAddress,omitzero"`
 	ActiveLeases  int    `json:"activeLeases"`
 	// MaxConcurrentLeases is left out when there is no bound.
-	MaxConcurrentLeases int32 `json:"maxConcurrentLeases,omitempty"`
+	MaxConcurrentLeases int32 `json:"maxConcurrentLeases,omitzero"`
 	Cordoned            bool  `json:"cordoned"`
 }
 
@@ -64,7 +64,7 @@ type leaseView struct {
 
 type leasedProxy struct {
 	proxyView
-	Auth *authView `json:"auth,omitempty"`
+	Auth *authView `json:"auth,omitzero"`
 }
 
 type authView struct {
@@ -72,8 +72,8 @@ type authView struct {
 	Password string `json:"password"`
 }
 
-func (s *Server) viewLease(l lease.Lease) leaseView {
-	v := leaseView{
+func (s *Server) viewLease(l lease.Lease) *leaseView {
+	v := &leaseView{
 		LeaseID: l.ID, Proxy: leasedProxy{proxyView: viewProxy(l.Proxy, l.Live)},
 		ExpiresAt: timestamp(l.ExpiresAt), TTLSeconds: int64(l.TTL / time.Second), Epoch: s.o.Ledger.Epoch(),
 	}

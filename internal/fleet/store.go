@@ -127,8 +127,9 @@ func (s *Store) SetVerdict(key types.NamespacedName, v Verdict) bool {
 // put swaps old for next (either may be nil), keeps the indices right and tells the watchers. s.mu is held.
 func (s *Store) put(old, next *Proxy) {
 	s.count(old, next)
+	reindex := old == nil || next == nil || !sameAttributes(old.Attributes, next.Attributes)
 	if old != nil {
-		if next == nil || !sameAttributes(old.Attributes, next.Attributes) {
+		if reindex {
 			for k, v := range old.Attributes {
 				drop(s.byAttr, attribute{k, v}, old.Key)
 			}
@@ -143,8 +144,10 @@ func (s *Store) put(old, next *Proxy) {
 		if old == nil {
 			s.sorted.ReplaceOrInsert(next.Key)
 		}
-		for k, v := range next.Attributes {
-			add(s.byAttr, attribute{k, v}, next.Key)
+		if reindex {
+			for k, v := range next.Attributes {
+				add(s.byAttr, attribute{k, v}, next.Key)
+			}
 		}
 		if next.claims() {
 			add(s.byAddr, next.Endpoint, next.Key)

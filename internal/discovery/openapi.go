@@ -1,0 +1,21 @@
+package discovery
+
+import (
+	_ "embed"
+	"net/http"
+)
+
+const openapiPath = "/openapi.json"
+
+// contract is the API in the words of OpenAPI 3.1. It is written first and by hand; the tests hold every answer against it.
+//
+//go:embed openapi.json
+var contract []byte
+
+func (s *Server) getContract(x *exchange, r *http.Request) {
+	if _, failure := parameters(r.URL.RawQuery, ""); failure != nil {
+		x.fail(failure)
+		return
+	}
+	x.encoded(http.StatusOK, contract)
+}
