@@ -6,6 +6,7 @@ const (
 	crash      = "./test/crash"
 	gc         = "./internal/gc"
 	guard      = "./internal/provider/instrument"
+	leases     = "./internal/lease"
 )
 
 // mutants are the rules, broken. Each replaces the line that holds a rule.
@@ -121,6 +122,13 @@ func mutants() []mutant {
 		{rule: "R22", what: "no cooldown", file: "internal/lease/account.go",
 			from: "	if until := a.coolsUntil(target); until.After(now) {", to: "	if until := a.coolsUntil(target); until.After(now) && now.IsZero() {",
 			pkg: "./internal/lease", test: "TestGrantsKeepCapsAndCooldowns"},
+		{rule: "R26", what: "a repeated request gets another lease", file: "internal/lease/acquire.go",
+			from: "	if req.Key != \"\" {\n		if r := l.keys", to: "	if req.Key == \"?\" {\n		if r := l.keys", pkg: leases, test: "TestARequestWithAKeyYieldsOneLease"},
+		{rule: "R27", what: "the last to come is the first served", file: "internal/lease/waiters.go",
+			from: "w.came < first.came", to: "w.came > first.came", pkg: leases, test: "TestAProxyGoesToWhoeverHasWaitedLongestOfThoseItWouldDoFor"},
+		{rule: "R27", what: "a newcomer is faster than those who wait", file: "internal/lease/hold.go",
+			from: "		l.end(r, endReleased, now)\n		l.serve(now)", to: "		l.end(r, endReleased, now)\n		l.queue.free = nil",
+			pkg: leases, test: "TestWaitersAreServedInTheOrderTheyCame"},
 		{rule: "R23", what: "an open proxy", file: "internal/provider/local/plan.go",
 			from: "if len(p.config.AllowClients) == 0 && p.reachable() {", to: "if len(p.config.AllowClients) < 0 && p.reachable() {",
 			pkg: localTests, test: "TestOpenProxiesAreRefused"},
