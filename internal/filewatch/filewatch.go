@@ -20,11 +20,11 @@ const DefaultInterval = time.Minute
 
 // Read returns the content of a file of at most limit bytes.
 func Read(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path) //nolint:gosec // whoever starts the operator names the file
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", w.Path, err)
 	}
-	defer notices.Close()
+	defer func() { _ = notices.Close() }()
 	// The folder, not the file: a file that is replaced takes its watch with it.
 	if err := notices.Add(filepath.Dir(w.Path)); err != nil {
 		return fmt.Errorf("watching %s: %w", filepath.Dir(w.Path), err)
@@ -86,8 +86,10 @@ func (w *Watcher) Run(ctx context.Context) error {
 			if !open {
 				return fmt.Errorf("watching %s: the watch has ended", w.Path)
 			}
-		case <-notices.Errors:
-			// Notices may have been lost: look.
+		case _, open := <-notices.Errors: // notices may have been lost: look
+			if !open {
+				return fmt.Errorf("watching %s: the watch has ended", w.Path)
+			}
 		}
 	}
 }

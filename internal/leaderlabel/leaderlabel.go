@@ -104,7 +104,11 @@ func (l *Labeler) set(ctx context.Context, pod string, on bool) error {
 	target := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: pod}}
 	target.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, Label, value))
-	if err := l.Writer.Patch(ctx, target, patch); err != nil && !(apierrors.IsNotFound(err) && !on) {
+	err := l.Writer.Patch(ctx, target, patch)
+	if apierrors.IsNotFound(err) && !on {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("patching Pod %s: %w", pod, err)
 	}
 	return nil
