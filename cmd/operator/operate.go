@@ -217,6 +217,7 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 	if o.podName != "" {
 		errs = append(errs, a.mgr.Add(&leaderlabel.Labeler{
 			Reader: a.mgr.GetAPIReader(), Writer: a.mgr.GetClient(), Namespace: ownNamespace(o), Pod: o.podName, ID: o.leaderID, Clock: a.clock,
+			Leading: a.leading,
 		}))
 	}
 	return errors.Join(errs...)

@@ -23,7 +23,7 @@ const Label = "crawl.example.com/leader"
 const (
 	// interval is how often the labels are looked at; somebody may have changed them, or the Pod of a leader that was
 	// paused may have come back with its label.
-	interval = 30 * time.Second
+	interval = 5 * time.Second
 	// retry is the wait after a failure, callTimeout bounds one look.
 	retry, callTimeout = 2 * time.Second, 10 * time.Second
 )
@@ -33,6 +33,9 @@ type Labeler struct {
 	// Reader reads from the API server, Writer writes to it.
 	Reader client.Reader
 	Writer client.Writer
+	// Leading says whether this process is surely the leader: one that was paused must not take the label from its
+	// successor. It must not block.
+	Leading func() bool
 	// Namespace and Pod name the Pod that this process runs in, ID is the leader-election ID.
 	Namespace, Pod, ID string
 	Clock              clock.Clock
@@ -75,19 +78,22 @@ func (l *Labeler) settle(ctx context.Context) error {
 	defer cancel()
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if !l.Leading() {
+		return nil
+	}
 	if err := l.Reader.List(ctx, list, client.InNamespace(l.Namespace), client.MatchingLabels{Label: l.ID}); err != nil {
 		return fmt.Errorf("listing the labelled Pods: %w", err)
 	}
 	var errs []error
 	labelled := false
 	for i := range list.Items {
-		if name := list.Items[i].Name; name != l.Pod {
+		if name := list.Items[i].Name; name != l.Pod && l.Leading() {
 			errs = append(errs, client.IgnoreNotFound(l.set(ctx, name, false)))
-		} else {
+		} else if name == l.Pod {
 			labelled = true
 		}
 	}
-	if !labelled {
+	if !labelled && l.Leading() {
 		errs = append(errs, l.set(ctx, l.Pod, true))
 	}
 	return errors.Join(errs...)

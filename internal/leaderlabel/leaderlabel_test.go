@@ -2,6 +2,7 @@ package leaderlabel_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,7 +65,9 @@ func TestTheLeaderAloneIsLabelled(t *testing.T) {
 		return p.Labels[leaderlabel.Label]
 	}
 	clk := clocktesting.NewFakeClock(time.Now())
-	l := &leaderlabel.Labeler{Reader: c, Writer: c, Namespace: ns.Name, Pod: "own", ID: "mine", Clock: clk}
+	var leading atomic.Bool
+	leading.Store(true)
+	l := &leaderlabel.Labeler{Reader: c, Writer: c, Namespace: ns.Name, Pod: "own", ID: "mine", Clock: clk, Leading: leading.Load}
 	if !l.NeedLeaderElection() {
 		t.Error("standbys label, too")
 	}
@@ -82,6 +85,21 @@ func TestTheLeaderAloneIsLabelled(t *testing.T) {
 	clk.Step(time.Minute)
 	until(t, "mended after somebody changed it", settled)
 
+	// Another one leads by now and has the label; this process has been asleep.
+	leading.Store(false)
+	for name, value := range map[string]string{"own": "null", "former": `"mine"`} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: name}}
+		must(t, c.Patch(t.Context(), p, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"`+leaderlabel.Label+`":`+value+`}}}`))))
+	}
+	for range 3 {
+		until(t, "a wait", clk.HasWaiters)
+		clk.Step(time.Minute)
+	}
+	until(t, "a wait", clk.HasWaiters)
+	if label("own") != "" || label("former") != "mine" {
+		t.Errorf("one that does not lead took the label: own %q, former %q", label("own"), label("former"))
+	}
+
 	stop()
 	must(t, <-ended)
 	if got := label("own"); got != "" {
@@ -96,7 +114,7 @@ func TestAFailureIsTriedAgain(t *testing.T) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "label-"}}
 	must(t, c.Create(t.Context(), ns))
 	clk := clocktesting.NewFakeClock(time.Now())
-	l := &leaderlabel.Labeler{Reader: c, Writer: c, Namespace: ns.Name, Pod: "own", ID: "mine", Clock: clk}
+	l := &leaderlabel.Labeler{Reader: c, Writer: c, Namespace: ns.Name, Pod: "own", ID: "mine", Clock: clk, Leading: func() bool { return true }}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- l.Start(ctx) }()

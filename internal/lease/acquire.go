@@ -40,6 +40,9 @@ func (l *Ledger) tryOrQueue(req Request) (Lease, *waiter, error) {
 	if err == nil || req.Wait <= 0 || !canWait(err) {
 		return lease, nil, err
 	}
+	if l.queue.closed {
+		return Lease{}, nil, ErrMayNotGrant
+	}
 	w := l.queue.join(l.rankings, req, l.o.MaxWaiting)
 	return lease, w, err
 }

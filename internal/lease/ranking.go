@@ -43,6 +43,9 @@ type ranking struct {
 	// count says how many members stand how.
 	count [hindrances]int
 	left  int // members that are nil
+	// broken: a seat matches that was not among the candidates, because the fleet was ahead of the seats when they were
+	// looked up; it cannot be appended behind seats with higher numbers.
+	broken bool
 	// read is how much of the log has been taken in.
 	read uint64
 }
@@ -119,6 +122,9 @@ func (r *ranking) changed(number int32, s *seat, now time.Time) {
 	i, member := slices.BinarySearch(r.numbers, number)
 	switch {
 	case !member && (s == nil || !r.matches(s.proxy)):
+		return
+	case !member && len(r.numbers) > 0 && number < r.numbers[len(r.numbers)-1]:
+		r.broken = true // it was missing when this was built
 		return
 	case !member:
 		r.append(s, now) // a new seat has the highest number there is

@@ -102,7 +102,9 @@ func (rs *rankings) of(q Query, target bool, candidates func() []*seat, now time
 	if k != nil && !rs.stale(k.ranking) {
 		k.used = rs.clock
 		rs.update(k, now)
-		return k.ranking
+		if !k.broken {
+			return k.ranking
+		}
 	}
 	if k != nil {
 		rs.drop(string(rs.name))

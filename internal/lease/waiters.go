@@ -17,6 +17,10 @@ type waiters struct {
 	came  uint64
 	// free are seats that became free and have not been offered to the lines yet.
 	free []*seat
+	// closed: nobody may wait any more.
+	closed bool
+	// missed: seats became free while this ledger might not grant.
+	missed bool
 	// wake tells Start that somebody waits now.
 	wake chan struct{}
 }
@@ -112,6 +116,19 @@ func (ws *waiters) firstFor(s *seat, now time.Time) *waiter {
 // serve gives what has become free to those who wait. l.mu is held.
 func (l *Ledger) serve(now time.Time) {
 	ws := &l.queue
+	if ws.count == 0 {
+		clear(ws.free)
+		ws.free, ws.missed = ws.free[:0], false
+		return
+	}
+	if !l.o.MayGrant() {
+		ws.missed = true
+		return
+	}
+	if ws.missed { // whatever is free now may have become so meanwhile
+		ws.missed = false
+		l.refreshAll(now)
+	}
 	for len(ws.free) > 0 && ws.count > 0 && l.o.MayGrant() {
 		s := ws.free[len(ws.free)-1]
 		if l.rankings.seats[s.number] != s || s.hindrance != hindranceNone {
@@ -132,9 +149,30 @@ func (l *Ledger) serve(now time.Time) {
 		}
 		ws.leave(w)
 		w.done <- outcome{lease, err}
+		if err == nil && w.req.Key != "" {
+			ws.answerTwins(w.req, lease)
+		}
+	}
+	if len(ws.free) > 0 && ws.count > 0 {
+		ws.missed = true // the right to grant ended on the way
 	}
 	clear(ws.free)
 	ws.free = ws.free[:0]
+}
+
+// answerTwins gives the lease to everybody who waits under the same key and with the same body: the request was repeated
+// while it waited.
+func (ws *waiters) answerTwins(req Request, lease Lease) {
+	for _, l := range ws.lines {
+		for e := l.queue.Front(); e != nil; {
+			w, _ := e.Value.(*waiter)
+			e = e.Next()
+			if w.req.Key == req.Key && w.req.Principal == req.Principal && w.req.Body == req.Body {
+				ws.leave(w)
+				w.done <- outcome{lease: lease}
+			}
+		}
+	}
 }
 
 // await waits for w's turn.
@@ -185,8 +223,9 @@ func (l *Ledger) lastTry(w *waiter) (Lease, error) {
 	return l.acquire(w.req, now)
 }
 
-// dismiss ends every wait with err. l.mu is held.
+// dismiss ends every wait with err, now and from now on. l.mu is held.
 func (l *Ledger) dismiss(err error) {
+	l.queue.closed = true
 	for _, line := range l.queue.lines {
 		for e := line.queue.Front(); e != nil; e = line.queue.Front() {
 			w, _ := e.Value.(*waiter)

@@ -286,6 +286,80 @@ func TestARequestThatWaitsTwiceYieldsOneLease(t *testing.T) {
 	})
 }
 
+// What became free while the right to grant was in doubt goes to those who wait once it is not.
+func TestWaitersAreServedAfterADoubtfulTime(t *testing.T) {
+	may := true
+	f := newFixture(t, func(o *Options) { o.MayGrant = func() bool { return may } })
+	f.put("a", withCap(1))
+	f.acquire(t, ask(""))
+	_, w, _ := f.ledger.tryOrQueue(patient("", time.Hour))
+	may = false
+	f.clock.Step(2 * time.Minute) // the lease expires meanwhile
+	f.ledger.sweep()
+	may = true
+	f.ledger.sweep()
+	select {
+	case got := <-w.done:
+		wantErr(t, "the waiter", got.err, nil)
+	default:
+		t.Error("still waiting for a proxy that is free")
+	}
+}
+
+func TestNobodyWaitsOnALedgerThatHasEnded(t *testing.T) {
+	waiting(t, func(t *testing.T, w *waitRoom) {
+		w.put("a", withCap(1))
+		w.acquire(t, ask(""))
+		w.stop()
+		_, err := w.ledger.Acquire(t.Context(), patient("", 30*time.Second))
+		wantErr(t, "a late request", err, ErrMayNotGrant)
+	})
+}
+
+// A label that goes away and comes back while a class is looked up for the first time must not spoil its ranking.
+func TestARelabelledProxyDoesNotSpoilARanking(t *testing.T) {
+	var asked int
+	var during func()
+	f := newFixture(t, func(o *Options) {
+		o.MayGrant = func() bool {
+			if asked++; during != nil {
+				during()
+			}
+			return true
+		}
+	})
+	for _, n := range []string{"a", "b", "c"} {
+		f.put(n, withCap(1))
+	}
+	f.latency("a", time.Millisecond)
+	f.ledger.Live()
+	relabel := func(country string) {
+		p := *f.fleet.Get(name("a"))
+		verdict := p.Verdict
+		p.Attributes = map[string]string{"country": country}
+		f.fleet.Apply(&p)
+		f.fleet.SetVerdict(name("a"), verdict)
+	}
+	german := ask("")
+	german.Selector = map[string]string{"country": "de"}
+	asked = 0
+	during = func() {
+		switch asked {
+		case 1: // before the pick
+			relabel("fr")
+		case 2: // between pick and grant
+			relabel("de")
+		}
+	}
+	f.acquire(t, german)
+	during = nil
+	f.unhealthy("a")
+	f.acquire(t, german)
+	if got := f.refused(t, german); got.Considered != 3 {
+		t.Errorf("%+v, want all three considered, once each", got)
+	}
+}
+
 func TestProxiesWithACapAreKeptBackAfterTheStart(t *testing.T) {
 	leading := false
 	f := newFixture(t, func(o *Options) { o.StartupHold, o.MayGrant = time.Minute, func() bool { return leading } })

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
@@ -52,7 +55,7 @@ func parse(data []byte) (byHash, error) {
 	if err := json.Unmarshal(raw, &file, json.RejectUnknownMembers(true)); err != nil {
 		var semantic *json.SemanticError
 		if errors.As(err, &semantic) {
-			return nil, fmt.Errorf("%s: unknown member or wrong type", semantic.JSONPointer)
+			return nil, fmt.Errorf("%s: unknown member or wrong type", place(semantic.JSONPointer))
 		}
 		return nil, errors.New("it is not valid")
 	}
@@ -82,6 +85,21 @@ func parse(data []byte) (byHash, error) {
 	return out, errors.Join(errs...)
 }
 
+// place says where in the file something is wrong, as far as the names on the way are known ones: an unknown one may be a
+// token in the wrong place.
+func place(p jsontext.Pointer) string {
+	var b strings.Builder
+	for token := range p.Tokens() {
+		known := slices.Contains([]string{"tokens", "name", "token", "namespaces", "selector"}, token)
+		if _, err := strconv.ParseUint(token, 10, 16); err != nil && !known {
+			b.WriteString("/?")
+			break
+		}
+		b.WriteString("/" + token)
+	}
+	return b.String()
+}
+
 func (e *entry) check() error {
 	if len(validation.IsDNS1123Label(e.Name)) > 0 {
 		return errors.New("name: want a DNS label: lower-case letters, digits and dashes, at most 63")
@@ -97,7 +115,7 @@ func (e *entry) check() error {
 	}
 	for i, ns := range e.Namespaces {
 		if len(validation.IsDNS1123Label(ns)) > 0 {
-			return fmt.Errorf("namespaces[%d]: %q is no name of a namespace", i, ns)
+			return fmt.Errorf("namespaces[%d] is no name of a namespace", i)
 		}
 	}
 	if len(e.Selector) > maxAttributes {
@@ -105,7 +123,7 @@ func (e *entry) check() error {
 	}
 	for k, v := range e.Selector {
 		if len(validation.IsQualifiedName(k)) > 0 || len(validation.IsValidLabelValue(v)) > 0 {
-			return fmt.Errorf("selector: %q: %q is not shaped like a label", k, v)
+			return errors.New("selector: a key or value is not shaped like that of a label")
 		}
 	}
 	return nil

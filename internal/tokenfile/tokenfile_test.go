@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,8 +41,10 @@ func TestParse(t *testing.T) {
 		"too many":             {many, "1001 entries"},
 		"not YAML":             {"tokens: [" + secret, "not valid YAML"},
 		"a list":               {"- " + secret + "\n", "wrong type"},
-		"unknown member":       {"tokens:\n- {name: a, tokn: " + secret + "}\n", "/tokens/0/tokn"},
-		"other casing":         {"tokens:\n- {Name: a, token: " + secret + "}\n", "/tokens/0/Name"},
+		"unknown member":       {"tokens:\n- {name: a, tokn: " + secret + "}\n", "/tokens/0/?"},
+		"other casing":         {"tokens:\n- {Name: a, token: " + secret + "}\n", "/tokens/0/?"},
+		"a token as member":    {"tokens:\n- {" + secret + ": alice}\n", "/tokens/0/?"},
+		"a token as namespace": {"tokens:\n- {name: a, token: " + secret + "-x, namespaces: [" + secret + "/]}\n", "namespaces[0]"},
 		"a key twice":          {"tokens:\n- {name: a, name: b, token: " + secret + "}\n", "twice"},
 		"no name":              {"tokens:\n- {token: " + secret + "}\n", "tokens[0].name"},
 		"odd name":             {"tokens:\n- {name: A B, token: " + secret + "}\n", "tokens[0].name"},
@@ -144,9 +147,13 @@ func TestTokensAreRotatedLive(t *testing.T) {
 	r.until("a file renamed over", func() bool { return r.knows(secret + "-3") })
 
 	for what, spoil := range map[string]func(){
-		"empty":     func() { must(t, os.WriteFile(path, nil, 0o600)) },
-		"wrong":     func() { must(t, os.WriteFile(path, []byte("tokens: "+secret), 0o600)) },
-		"gone":      func() { must(t, os.Remove(path)) },
+		"empty": func() { must(t, os.WriteFile(path, nil, 0o600)) },
+		"wrong": func() { must(t, os.WriteFile(path, []byte("tokens: "+secret), 0o600)) },
+		"gone":  func() { must(t, os.Remove(path)) },
+		"a pipe": func() {
+			must(t, os.RemoveAll(path))
+			must(t, syscall.Mkfifo(path, 0o600))
+		},
 		"too large": func() { must(t, os.WriteFile(path, make([]byte, maxBytes+1), 0o600)) },
 	} {
 		before := strings.Count(r.logged(), "stay in force")
@@ -155,6 +162,10 @@ func TestTokensAreRotatedLive(t *testing.T) {
 		if !r.knows(secret + "-3") {
 			t.Errorf("%s: the tokens before are out of force", what)
 		}
+		again := strings.Count(r.logged(), "was read again")
+		must(t, os.RemoveAll(path))
+		must(t, os.WriteFile(path, content(secret+"-3"), 0o600))
+		r.until(what+", mended", func() bool { return strings.Count(r.logged(), "was read again") > again })
 	}
 	must(t, os.WriteFile(path, content(secret+"-4"), 0o600))
 	r.until("mended", func() bool { return r.knows(secret + "-4") })
