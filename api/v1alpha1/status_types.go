@@ -105,6 +105,9 @@ type InstanceRecord struct {
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z$`
 	RequestedAt metav1.MicroTime `json:"requestedAt"`
+	// ran says that the instance has been seen running: from then on it is replaced, within the budget, not given up.
+	// +optional
+	Ran bool `json:"ran,omitempty"`
 }
 
 // Latch holds back further attempts after a failure until something changes or its time comes.

@@ -12,8 +12,9 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
 
-// placeMemory is how long a place that was just taken counts although the fleet does not show it yet.
-const placeMemory = 10 * time.Second
+// placeMemory is how long a place that was taken counts although the fleet does not show it: far longer than a watch may
+// lag, but not for ever, for somebody may have wiped the status.
+const placeMemory = 10 * time.Minute
 
 // Share is a number, or a percentage of a whole.
 type Share struct {
@@ -68,10 +69,11 @@ func (ps *pass) stillStopped() bool {
 		return false
 	}
 	inst, ok := ps.r.Observations.Seen(ps.p.Spec.Provider, ref.UID, ref.ID)
-	return ok && inst.Marks.Attempt == ref.Attempt && (inst.State == provider.StateStopped || inst.State == provider.StateTerminated)
+	dead := inst.State == provider.StateStopped || inst.State == provider.StateTerminated || inst.State == provider.StateFailed
+	return ok && dead && inst.Marks.Attempt == ref.Attempt
 }
 
-// leavePlace gives back a place whose write did not happen.
+// leavePlace gives back a place that was not needed, or is needed no longer.
 func (ps *pass) leavePlace() {
-	ps.r.memory.with(ps.key, func(e *entry) { e.placeUntil = time.Time{} })
+	ps.r.memory.with(ps.key, func(e *entry) { e.place = "" })
 }

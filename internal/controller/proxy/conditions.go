@@ -29,6 +29,9 @@ func (ps *pass) keepProvisioned(reason, message string) {
 		ps.provisioned(last.Status, last.Reason, message)
 		return
 	}
+	if reason == v1alpha1.ReasonProvisioning {
+		reason = last.Reason // a passing error says less than what is known
+	}
 	ps.provisioned(last.Status, reason, message)
 }
 

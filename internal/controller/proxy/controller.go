@@ -109,6 +109,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	defer end()
 	ps := r.newPass(p)
 	res, err := ps.run(ctx)
+	if ps.p.Status.Instance == nil {
+		// Nothing came of it and nothing is on record: the place under maxInstances is for somebody else.
+		r.memory.unreserve(ps.key)
+	}
 	log := ctrl.LoggerFrom(ctx).V(1)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// Somebody wrote in between: what this pass saw is old, so nothing of it counts.

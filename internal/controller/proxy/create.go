@@ -114,10 +114,6 @@ func (ps *pass) retryLater(ctx context.Context) (ctrl.Result, error) {
 // refuse puts a failed creation on record and waits as its class asks.
 func (ps *pass) refuse(ctx context.Context, err error) (ctrl.Result, error) {
 	wait := ps.fail(err)
-	if ps.p.Status.Instance == nil {
-		// Nothing came of it and nothing is on record: the place under maxInstances is for somebody else.
-		ps.r.memory.with(ps.key, func(e *entry) { e.reserved = "" })
-	}
 	ps.withdraw()
 	ps.health()
 	if err := ps.write(ctx); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -31,6 +32,8 @@ func (ps *pass) deletion(ctx context.Context) (ctrl.Result, error) {
 			return ctrl.Result{}, err
 		}
 	}
+	ps.p.Status.ReplacingSince = nil // what is deleted is not replaced any more
+	ps.leavePlace()
 	ps.resolveProvider()
 	if !ps.configured {
 		if ps.p.Status.Instance == nil {
@@ -44,6 +47,7 @@ func (ps *pass) deletion(ctx context.Context) (ctrl.Result, error) {
 		return ps.again(deletionRetryLimit), nil
 	}
 	if ps.observe(ctx); busy(ps.err) {
+		ps.announceDeletion()
 		return ps.queue(ctx)
 	}
 	if left := ps.drainForDeletion(); left > 0 {
@@ -76,15 +80,22 @@ func (ps *pass) deletion(ctx context.Context) (ctrl.Result, error) {
 	return ps.poll(ps.r.Intervals.DeletionPoll), nil
 }
 
+// announceDeletion takes the Proxy off the offer at once, however long its backend is not to be asked.
+func (ps *pass) announceDeletion() {
+	c := meta.FindStatusCondition(ps.base.Status.Conditions, v1alpha1.ConditionProvisioned)
+	if c != nil && (c.Reason == v1alpha1.ReasonDeleting || c.Reason == v1alpha1.ReasonDraining) {
+		return
+	}
+	ps.r.Leases.Withdraw(ps.leaseKey())
+	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonDeleting, "the instance is going to be removed")
+}
+
 // release removes the finalizer once a live list shows nothing of this Proxy either; what it shows is deleted first.
 // Scopes that could not be read do not hold the release: the collector covers them. A clone does not either.
 func (ps *pass) release(ctx context.Context) (ctrl.Result, error) {
 	cctx, cancel := context.WithTimeout(ctx, ps.r.CallTimeout)
 	defer cancel()
 	listing, err := ps.handle.Provider.ListByTag(cctx)
-	if busy(err) {
-		return ps.queue(ctx)
-	}
 	if err != nil {
 		return ps.afterDelete(ctx, v1alpha1.ReasonDeleting, err)
 	}
@@ -142,6 +153,10 @@ func (ps *pass) delete(ctx context.Context, inst provider.Instance) error {
 
 // afterDelete shows why a removal does not get on and tries again with growing waits.
 func (ps *pass) afterDelete(ctx context.Context, reason string, err error) (ctrl.Result, error) {
+	if busy(err) {
+		ps.err = err
+		return ps.queue(ctx)
+	}
 	f := ps.failureOf(err)
 	ps.provisioned(metav1.ConditionFalse, reason, "removing the instance failed: "+f.message)
 	ps.health()
@@ -151,5 +166,5 @@ func (ps *pass) afterDelete(ctx context.Context, reason string, err error) (ctrl
 	if provider.RetryAfter(err) == 0 {
 		f.first, f.limit = time.Second, deletionRetryLimit
 	}
-	return ps.retry(f, ps.r.memory.failed(ps.key)), nil
+	return ps.retry(f, ps.failed()), nil
 }

@@ -63,6 +63,9 @@ func (ps *pass) fail(err error) (wait time.Duration) {
 	f := ps.failureOf(err)
 	latch := ptr.Deref(ps.p.Status.Latch, v1alpha1.Latch{})
 	wait = ps.r.jitter(f.wait(int(latch.Attempts)))
+	if f.asked {
+		ps.r.memory.rest(ps.key, ps.r.Clock.Now().Add(wait))
+	}
 	latch.Reason, latch.SpecMark, latch.Revision = f.reason, ps.want.mark, ps.handle.Revision
 	latch.Attempts++
 	latch.NextRetryTime = ptr.To(metav1.NewMicroTime(ps.now().Add(wait)))

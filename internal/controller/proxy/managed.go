@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -46,10 +47,10 @@ func (ps *pass) act(ctx context.Context) (ctrl.Result, error) {
 	case stepReplace:
 		return ps.replace(ctx)
 	case stepReplaceDead:
-		return ps.replaceDead(ctx)
+		return ps.replaceDead(ctx, "stopped")
 	case stepPoll:
 		if ps.overdue() {
-			return ps.discard(ctx, "not running within "+ps.r.Intervals.Provisioning.String())
+			return ps.giveUp(ctx, "is not running within "+ps.r.Intervals.Provisioning.String())
 		}
 		return ps.wait(ctx)
 	case stepAwait:
@@ -60,6 +61,8 @@ func (ps *pass) act(ctx context.Context) (ctrl.Result, error) {
 		return ps.createNext(ctx)
 	case stepRetryLater:
 		return ps.retryLater(ctx)
+	case stepGiveUp:
+		return ps.giveUp(ctx, "failed")
 	case stepDelete:
 		return ps.discard(ctx, "found: "+string(ps.seen))
 	case stepRestored:
@@ -86,7 +89,7 @@ func (ps *pass) settle(ctx context.Context) (ctrl.Result, error) {
 	ps.cancelReplacement()
 	if ps.blocked != nil {
 		ps.provisioned(metav1.ConditionTrue, v1alpha1.ReasonUpdateBlocked, ps.blocked.reason+": "+ps.blocked.message)
-	} else {
+	} else if !ps.handoverFailed() {
 		// The provider's own words would change with every poll; what matters about a running instance is elsewhere.
 		ps.provisioned(metav1.ConditionTrue, v1alpha1.ReasonCreated, "the instance is running")
 	}
@@ -101,13 +104,34 @@ func (ps *pass) takeAddress() {
 	st := &ps.p.Status
 	st.IP, st.Port, st.ExitAddress = ps.inst.IP, ps.inst.Port, ps.inst.ExitAddress
 	st.Latch = nil
-	ps.r.memory.succeeded(ps.key)
+	st.Instance.Ran = true
 }
 
-// overdue reports whether a visible instance has not come up within the provisioning time-out.
+// overdue reports whether a visible instance has not come up within the provisioning time-out: since it was requested or,
+// if it ran before, since it was last known to run.
 func (ps *pass) overdue() bool {
 	ref, ok := ps.ref()
-	return ok && ps.seen == sightProvisioning && ps.inst.Identity != "" && ps.r.Clock.Since(ref.RequestedAt) > ps.r.Intervals.Provisioning
+	if !ok || ps.seen != sightProvisioning || ps.inst.Identity == "" {
+		return false
+	}
+	since := ref.RequestedAt
+	if ps.p.Status.Instance.Ran {
+		c := meta.FindStatusCondition(ps.base.Status.Conditions, v1alpha1.ConditionProvisioned)
+		if c == nil || c.Status == metav1.ConditionTrue {
+			return false
+		}
+		since = c.LastTransitionTime.Time
+	}
+	return ps.r.Clock.Since(since) > ps.r.Intervals.Provisioning
+}
+
+// giveUp ends an instance that does not get on. One that never ran is discarded; one that did takes its turn like those
+// that stopped, for a backend may reboot or evict everything at once.
+func (ps *pass) giveUp(ctx context.Context, why string) (ctrl.Result, error) {
+	if ps.p.Status.Instance.Ran {
+		return ps.replaceDead(ctx, why)
+	}
+	return ps.discard(ctx, why)
 }
 
 // wait polls an instance that is on its way up or down.
@@ -160,7 +184,7 @@ func (ps *pass) hold(ctx context.Context) (ctrl.Result, error) {
 		if err := ps.write(ctx); err != nil {
 			return ctrl.Result{}, err
 		}
-		return ps.retry(f, ps.r.memory.failed(ps.key)), nil
+		return ps.retry(f, ps.failed()), nil
 	}
 }
 
@@ -202,7 +226,7 @@ func (ps *pass) takeOver(ctx context.Context) (ctrl.Result, error) {
 	if !ps.p.DeletionTimestamp.IsZero() || rec == nil || rec.Attempt >= found || ps.p.Status.ProviderID != ps.inst.ID {
 		return ctrl.Result{}, conflict(ps.key.Name, "the cache is behind")
 	}
-	rec.Attempt, rec.RequestedAt = found, ps.now()
+	rec.Attempt, rec.RequestedAt, rec.Ran = found, ps.now(), false
 	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonProvisioning, fmt.Sprintf("the record was older than the instance found; attempt %d is taken over", found))
 	ps.health()
 	if err := ps.writeToAct(ctx); err != nil {

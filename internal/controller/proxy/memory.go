@@ -15,6 +15,7 @@ type memory struct {
 }
 
 type entry struct {
+	uid types.UID
 	// answered is the creation to which this process got an answer, good or bad.
 	answeredAttempt int64
 	answeredAt      time.Time
@@ -25,14 +26,16 @@ type entry struct {
 	// refused counts busy passes in a row.
 	refused  int
 	lastSeen sight
-	// failures counts errors in a row that leave no latch (observing, deleting).
-	failures int
+	// failures counts errors in a row that leave no latch (observing, deleting), waitsUntil is the end of the last one's wait.
+	failures   int
+	waitsUntil time.Time
 	// written is when this process last wrote the status, messageWritten when it last wrote messages alone.
 	written, messageWritten time.Time
 	// handedAttempt and handedRevision say which credentials this process gave to which instance.
 	handedAttempt  int64
 	handedRevision string
-	// place is the provider entry of which this Proxy took a place for replacements, until placeUntil at least.
+	// place is the provider entry of which this Proxy took a place for replacements that the fleet may not show yet; it counts
+	// until placeUntil.
 	place      string
 	placeUntil time.Time
 	// stoppedAttempt is the attempt whose instance is known to be stopped and to wait for its turn to be replaced.
@@ -128,11 +131,36 @@ func (m *memory) waitsStopped(key types.NamespacedName, attempt int64) (yes bool
 	return yes
 }
 
-// failed returns how many errors came before this one, in a row.
-func (m *memory) failed(key types.NamespacedName) (n int) {
-	m.with(key, func(e *entry) { n = e.failures; e.failures++ })
+// failed returns how many errors came before this one, in a row. One that comes before the wait of the last is over does
+// not count: somebody else's edit has brought the pass forward.
+func (m *memory) failed(key types.NamespacedName, now time.Time) (n int) {
+	m.with(key, func(e *entry) {
+		if e.failures > 0 && now.Before(e.waitsUntil) {
+			n = e.failures - 1
+			return
+		}
+		n = e.failures
+		e.failures++
+	})
 	return n
 }
+
+// waits records until when the next try after an error is put off.
+func (m *memory) waits(key types.NamespacedName, until time.Time) {
+	m.with(key, func(e *entry) { e.waitsUntil = until })
+}
+
+// claim drops what is known of another object of the same name.
+func (m *memory) claim(key types.NamespacedName, uid types.UID) {
+	m.with(key, func(e *entry) {
+		if e.uid != uid {
+			*e = entry{uid: uid}
+		}
+	})
+}
+
+// unreserve gives back the place in a provider entry.
+func (m *memory) unreserve(key types.NamespacedName) { m.with(key, func(e *entry) { e.reserved = "" }) }
 
 func (m *memory) succeeded(key types.NamespacedName) {
 	m.with(key, func(e *entry) { e.failures = 0 })

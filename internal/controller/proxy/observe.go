@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -61,7 +63,12 @@ func (ps *pass) replaceAsked() bool {
 }
 
 func (ps *pass) replaceValue() string {
-	return cut(ps.p.Annotations[v1alpha1.AnnotationReplace], maxMessage)
+	v := ps.p.Annotations[v1alpha1.AnnotationReplace]
+	if short := cut(v, maxMessage); short == v {
+		return v
+	}
+	// Two long values must not count as one because they begin alike.
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(v)))
 }
 
 // asRecorded reports whether inst is what the status says and settled: only then may a list, which may lag, stand for a

@@ -45,6 +45,7 @@ type blocked struct{ reason, message string }
 
 func (r *Reconciler) newPass(p *v1alpha1.Proxy) *pass {
 	ps := &pass{r: r, key: client.ObjectKeyFromObject(p)}
+	r.memory.claim(ps.key, p.UID)
 	ps.reset(p)
 	return ps
 }
@@ -100,8 +101,13 @@ func (ps *pass) retry(f failure, n int) ctrl.Result {
 		ps.r.memory.rest(ps.key, ps.r.Clock.Now().Add(d))
 		return after(d)
 	}
-	return ps.again(f.wait(n))
+	res := ps.again(f.wait(n))
+	ps.r.memory.waits(ps.key, ps.r.Clock.Now().Add(res.RequeueAfter))
+	return res
 }
+
+// failed counts an error and returns how many came before it, in a row.
+func (ps *pass) failed() int { return ps.r.memory.failed(ps.key, ps.r.Clock.Now()) }
 
 // after asks for another pass after exactly d.
 func after(d time.Duration) ctrl.Result { return ctrl.Result{RequeueAfter: d, Priority: ptr.To(0)} }

@@ -39,7 +39,7 @@ func (ps *pass) queue(ctx context.Context) (ctrl.Result, error) {
 func (ps *pass) news() bool {
 	before := meta.FindStatusCondition(ps.base.Status.Conditions, v1alpha1.ConditionHealthy)
 	now := meta.FindStatusCondition(ps.p.Status.Conditions, v1alpha1.ConditionHealthy)
-	return ps.p.Status.IP != ps.base.Status.IP ||
+	return ps.p.Status.IP != ps.base.Status.IP || !ps.p.DeletionTimestamp.IsZero() && !ps.onlyMessagesDiffer() ||
 		before != nil && now != nil && (before.Status != now.Status || before.Reason != now.Reason)
 }
 

@@ -25,13 +25,17 @@ const (
 func (ps *pass) replace(ctx context.Context) (ctrl.Result, error) {
 	ps.takeAddress()
 	if ps.blocked != nil {
+		ps.cancelReplacement()
 		return ps.keepServing(ctx, ps.blocked.reason+": "+ps.blocked.message, ps.steady)
 	}
+	// Also while it drains: the spec may have changed again, to what cannot be made.
+	if _, err := ps.plan(ctx); err != nil {
+		ps.cancelReplacement()
+		f := ps.failureOf(err)
+		return ps.keepServing(ctx, "it cannot be replaced: "+f.message, func() ctrl.Result { return ps.retry(f, ps.failed()) })
+	}
+	ps.r.memory.succeeded(ps.key)
 	if ps.p.Status.DrainingSince == nil {
-		if _, err := ps.plan(ctx); err != nil {
-			f := ps.failureOf(err)
-			return ps.keepServing(ctx, "it cannot be replaced: "+f.message, func() ctrl.Result { return ps.retry(f, ps.r.memory.failed(ps.key)) })
-		}
 		if !ps.takePlace() {
 			return ps.keepServing(ctx, waitingMessage, ps.nextTurn)
 		}
@@ -92,9 +96,9 @@ func (ps *pass) cancelReplacement() {
 	ps.r.Leases.Readmit(ps.leaseKey())
 }
 
-// replaceDead exchanges an instance that stopped. It serves nobody, yet it takes its turn like the others: a backend that
+// replaceDead exchanges an instance that does not run any more, for the reason that dead names. It serves nobody, yet it takes its turn like the others: a backend that
 // stops everything must not empty the fleet.
-func (ps *pass) replaceDead(ctx context.Context) (ctrl.Result, error) {
+func (ps *pass) replaceDead(ctx context.Context, dead string) (ctrl.Result, error) {
 	ps.withdraw()
 	if ps.blocked != nil {
 		ps.provisioned(metav1.ConditionFalse, ps.blocked.reason, ps.blocked.message)
@@ -104,14 +108,14 @@ func (ps *pass) replaceDead(ctx context.Context) (ctrl.Result, error) {
 	if ps.p.Status.DrainingSince == nil {
 		if !ps.takePlace() {
 			ps.r.memory.waitStopped(ps.key, ps.inst.Marks.Attempt)
-			ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, "the instance stopped; it "+waitingMessage)
+			ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, "the instance "+dead+"; it "+waitingMessage)
 			ps.health()
 			return ps.record(ctx, ps.nextTurn)
 		}
 		ps.p.Status.DrainingSince = ptr.To(ps.now())
 		ps.noteDeath(ps.inst.CreatedAt)
 	}
-	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, ps.describe("the instance stopped; it is removed and created anew"))
+	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, ps.describe("the instance "+dead+"; it is removed and created anew"))
 	ps.health()
 	res, err := ps.remove(ctx)
 	if err != nil {

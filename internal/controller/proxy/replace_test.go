@@ -261,7 +261,10 @@ func TestAReplacementThatDoesNotGetHealthyStopsTheRollout(t *testing.T) {
 			for _, key := range keys {
 				x.edit(key, setPort(8080))
 			}
-			for range 60 {
+			for i := range 60 {
+				if i == 30 {
+					x.restart() // what holds the place must be on record
+				}
 				for _, key := range keys {
 					x.pass(key)
 				}

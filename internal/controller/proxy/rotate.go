@@ -2,12 +2,26 @@ package proxy
 
 import (
 	"context"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/instrument"
 )
+
+const handoverFailed = "handing over changed credentials failed: "
+
+// handoverFailed reports whether the status says that the last try failed, and the credentials are still to be handed over.
+func (ps *pass) handoverFailed() bool {
+	ref, ok := ps.ref()
+	c := meta.FindStatusCondition(ps.base.Status.Conditions, v1alpha1.ConditionProvisioned)
+	return ok && c != nil && c.Status == metav1.ConditionTrue && strings.HasPrefix(c.Message, handoverFailed) &&
+		ps.creds != nil && ps.r.memory.handed(ps.key, ref.Attempt) != ps.creds.Revision
+}
 
 // rotate hands changed credentials to a running instance whose provider can take them. What this process handed over it
 // remembers; after a restart it does so once more, for the call is idempotent and nothing on record tells.
@@ -26,11 +40,11 @@ func (ps *pass) rotate(ctx context.Context) (ctrl.Result, error) {
 		return ps.queue(ctx)
 	} else if err != nil {
 		f := ps.failureOf(err)
-		ps.keepProvisioned(f.reason, "handing over changed credentials failed: "+f.message)
+		ps.keepProvisioned(f.reason, handoverFailed+f.message)
 		if err := ps.write(ctx); err != nil {
 			return ctrl.Result{}, err
 		}
-		return ps.retry(f, ps.r.memory.failed(ps.key)), nil
+		return ps.retry(f, ps.failed()), nil
 	}
 	ps.r.memory.hand(ps.key, ref.Attempt, ps.creds.Revision)
 	return ps.removeStrays(ctx)

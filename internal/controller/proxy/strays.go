@@ -18,6 +18,7 @@ func (ps *pass) removeStrays(ctx context.Context) (ctrl.Result, error) {
 	}
 	strays := ps.strays(ref)
 	if len(strays) == 0 {
+		ps.r.memory.succeeded(ps.key)
 		return ps.steady(), nil
 	}
 	live, err := ps.live(ctx)
@@ -36,8 +37,11 @@ func (ps *pass) removeStrays(ctx context.Context) (ctrl.Result, error) {
 		}
 		ctrl.LoggerFrom(ctx).Info("WARNING: deleting an instance of this Proxy that is not the one on record",
 			"provider", ps.handle.Name, "providerID", inst.ID, "attempt", inst.Marks.Attempt, "recorded", ref.ID)
-		if err := ps.delete(ctx, inst); err != nil {
-			return ps.retry(ps.failureOf(err), ps.r.memory.failed(ps.key)), nil
+		if err := ps.delete(ctx, inst); busy(err) {
+			ps.err = err
+			return ps.queue(ctx)
+		} else if err != nil {
+			return ps.retry(ps.failureOf(err), ps.failed()), nil
 		}
 	}
 	return ps.again(ps.r.Intervals.DriftPoll), nil

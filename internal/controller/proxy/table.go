@@ -35,14 +35,17 @@ const (
 	stepCreateNext step = "write the next attempt, create"
 	// stepResume: write a new requestedAt, create the same attempt; once per answer that got lost.
 	stepResume step = "write a new requestedAt, create the same attempt, once"
-	// stepPoll: look again; what has not come up within the provisioning time-out is deleted.
-	stepPoll step = "poll; past the provisioning time-out delete by identity"
+	// stepPoll: look again; what has not come up within the provisioning time-out is given up.
+	stepPoll step = "poll; past the provisioning time-out as with one that failed"
 	// stepAwait: look again.
 	stepAwait step = "poll"
 	// stepSettle: take address and condition over; nothing to do.
 	stepSettle step = "take the address over"
 	// stepDelete: delete what was seen, by its identity.
 	stepDelete step = "delete by identity"
+	// stepGiveUp: delete what never ran; what did is replaced like one that stopped, for a backend may reboot or evict
+	// everything at once.
+	stepGiveUp step = "delete by identity; one that ran before as if it had stopped"
 	// stepReplace: check that a new instance can be made, take a place of the budget, drain, then delete.
 	stepReplace step = "plan, take a place of the budget, drain, delete by identity"
 	// stepReplaceDead: take a place of the budget, then delete; what dies young comes back with growing waits.
@@ -76,7 +79,7 @@ func rows() []row {
 		{sightDrifted, stepReplace, stepDelete},
 		{sightStopped, stepReplaceDead, stepDelete},
 		{sightDeleting, stepAwait, stepAwait},
-		{sightFailedLeft, stepDelete, stepDelete},
+		{sightFailedLeft, stepGiveUp, stepDelete},
 		{sightFailedClean, stepRetryLater, stepRelease},
 		{sightUnknown, stepHold, stepDelete},
 		{sightOlder, stepDelete, stepDelete},
