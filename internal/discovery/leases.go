@@ -49,6 +49,10 @@ func (s *Server) acquireLease(x *exchange, r *http.Request) {
 		}
 	}
 	granted, err := s.o.Ledger.Acquire(r.Context(), req)
+	if req.Wait > 0 {
+		// The time for answering begins now. If the connection is gone, writing says so.
+		_ = http.NewResponseController(x).SetWriteDeadline(time.Now().Add(s.o.WriteTimeout))
+	}
 	var refused *lease.NoMatchError
 	switch {
 	case err == nil:

@@ -49,18 +49,19 @@ func await(t *testing.T, what string, done func() bool) {
 }
 
 func TestARequestWaitsForAProxy(t *testing.T) {
-	// The whole request has less time for being read than it waits.
-	f := newWaitFixture(t, func(o *Options) { o.ReadTimeout = 100 * time.Millisecond })
+	// The whole request has less time for being read and answered than it waits.
+	f := newWaitFixture(t, func(o *Options) { o.ReadTimeout, o.WriteTimeout = 100*time.Millisecond, 100*time.Millisecond })
 	f.put("a", withCap(1))
 	held := f.acquire(t, `{}`)
 	got := make(chan int, 1)
 	go func() {
+		defer close(got)
 		conn, r := dial(t, f)
 		write(t, conn, post(`{"waitSeconds":30}`))
 		got <- readStatus(t, r)
 	}()
 	await(t, "somebody waits", func() bool { return f.ledger.Waiting() == 1 })
-	timer := time.NewTimer(300 * time.Millisecond) // beyond ReadTimeout
+	timer := time.NewTimer(300 * time.Millisecond) // beyond both
 	defer timer.Stop()
 	select {
 	case status := <-got:
@@ -74,7 +75,7 @@ func TestARequestWaitsForAProxy(t *testing.T) {
 }
 
 func TestAWaitEndsWithItsTime(t *testing.T) {
-	f := newWaitFixture(t)
+	f := newWaitFixture(t, func(o *Options) { o.WriteTimeout = 100 * time.Millisecond })
 	f.put("a", withCap(1))
 	f.acquire(t, `{}`)
 	start := time.Now()

@@ -32,6 +32,7 @@ var bounds = []struct {
 	{"list_cpu_ratio", 1.5, "server CPU per listed proxy ÷ encoding/json of the same structs"},
 	{"list_heap_kib", 1024, "KiB allocated per list of 500"},
 	{"refusal_cpu_ratio", 1, "server CPU per refused acquire ÷ per granted one, 2,000 clients"},
+	{"bad_clients_p99_ratio", 2, "open-loop p99 of an acquire beside 500 bad clients ÷ without them"},
 	{"lease_cpu_micros", 0, "server CPU per acquire and release"},
 	{"reference_cpu_micros", 0, "server CPU per two calls of the reference"},
 	{"lease_p99_micros", 0, "open-loop p99 of an acquire"},
@@ -40,6 +41,8 @@ var bounds = []struct {
 	{"list_proxy_micros", 0, "server CPU per listed proxy"},
 	{"refused_cpu_micros", 0, "server CPU per refused acquire"},
 	{"granted_cpu_micros", 0, "server CPU per granted acquire"},
+	{"bad_clients_p99_micros", 0, "open-loop p99 of an acquire beside 500 bad clients, at a quarter of lease_rate"},
+	{"no_bad_clients_p99_micros", 0, "open-loop p99 of an acquire on the same server without them"},
 }
 
 // print writes the medians and reports whether all are within their bounds.

@@ -3,8 +3,9 @@
 // far the runs were apart.
 //
 // It runs itself in other roles: a server with the API, a server with the frozen reference (reference.go), both with the
-// same fleet and the same changes of verdicts, a load generator, and two processes that acquire without HTTP. The runs
-// take turns, so that whatever else the machine does bears on both sides of a ratio; each ratio is of one run.
+// same fleet and the same changes of verdicts, a load generator, a server with short time limits and a process of bad
+// clients for it, and two processes that acquire without HTTP. The runs take turns, so that whatever else the machine does
+// bears on both sides of a ratio; each ratio is of one run.
 //
 // It ends with 1 when something could not be measured. Figures over their bound are marked with a line
 // `bench-over <name> <value> > <bound>`; they are a failure with BENCH_STRICT=1. BENCH_FULL=1 measures three times as long.
@@ -25,10 +26,12 @@ func main() {
 	args := append(os.Args[1:], "", "")
 	var err error
 	switch args[0] {
-	case "api", "reference":
+	case "api", "reference", "besieged":
 		err = serve(ctx, args[0])
 	case "load":
 		err = generate(ctx)
+	case "bad":
+		err = besiege(ctx)
 	case "growth":
 		var n int
 		if n, err = strconv.Atoi(args[1]); err == nil {
@@ -50,6 +53,9 @@ func measure(ctx context.Context) error {
 	f := figures{}
 	fmt.Fprintln(os.Stderr, "# load average before:", loadAverage())
 	if err := measureServers(ctx, f); err != nil {
+		return err
+	}
+	if err := measureBad(ctx, f); err != nil {
 		return err
 	}
 	if err := measureGrowth(ctx, f); err != nil {

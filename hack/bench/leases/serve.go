@@ -114,9 +114,13 @@ func listen(ctx context.Context, mode string, store *fleet.Store, list reference
 	if err != nil {
 		return "", err
 	}
-	api, err := discovery.New(discovery.Options{
+	o := discovery.Options{
 		BindAddress: "127.0.0.1:0", Token: benchToken, RequireAuth: true, Fleet: store, Ledger: ledger, Clock: clock.RealClock{},
-	})
+	}
+	if mode == "besieged" {
+		o.ReadHeaderTimeout, o.ReadTimeout, o.WriteTimeout, o.IdleTimeout = headerLimit, readLimit, writeLimit, idleLimit
+	}
+	api, err := discovery.New(o)
 	if err != nil {
 		return "", err
 	}
