@@ -190,6 +190,16 @@ func (s *Store) Select(namespace string, selector map[string]string) []*Proxy {
 	return out
 }
 
+// Fewest returns how many snapshots Select looks at for selector, without regard to a namespace.
+func (s *Store) Fewest(selector map[string]string) int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if smallest, ok := s.smallest(selector); ok {
+		return len(smallest)
+	}
+	return len(s.proxies)
+}
+
 // OfProvider returns the snapshots of one provider, in no particular order.
 func (s *Store) OfProvider(name string) []*Proxy {
 	s.mu.RLock()

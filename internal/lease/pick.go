@@ -6,7 +6,7 @@ import (
 
 // passedOver is for how many proxies that cool for one target they are passed over one by one; past it the requests for
 // that target have a ranking of their own.
-const passedOver = 16
+const passedOver = 64
 
 // pick returns the best proxy for q, or nil and what stood in the way. It costs the same however many proxies there are,
 // but for the first request of its class. l.mu is held.
@@ -22,7 +22,7 @@ func (l *Ledger) pick(q Query, now time.Time) (*seat, *NoMatchError) {
 		}
 	}
 	var best *seat
-	if best, l.rankings.scratch = r.best(pass, l.rankings.scratch); best != nil && best.toward(q.Target, now).hindrance == hindranceNone {
+	if best = r.best(pass, &l.rankings.front); best != nil && best.toward(q.Target, now).hindrance == hindranceNone {
 		return best, nil
 	}
 	refused := &NoMatchError{
@@ -68,7 +68,8 @@ func (e *NoMatchError) freeAt(s standing) {
 
 // candidates returns the seats that may match q.
 func (l *Ledger) candidates(q Query) []*seat {
-	if len(q.Selector) == 0 {
+	// A look at every seat in its order is cheaper than many in none.
+	if len(q.Selector) == 0 || l.o.Fleet.Fewest(q.Selector) > len(l.rankings.seats)/16 {
 		return l.rankings.sorted()
 	}
 	var out []*seat

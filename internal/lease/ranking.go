@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"container/heap"
 	"maps"
 	"math"
 	"slices"
@@ -167,38 +168,49 @@ func (r *ranking) replay(i int) {
 	}
 }
 
-// best returns the best member for which pass is not true, nil when there is none. It costs one path for each that is
-// passed over. scratch is grown and returned, to be used again.
-func (r *ranking) best(pass func(*seat) bool, scratch []int32) (*seat, []int32) {
-	nodes := append(scratch[:0], 1) // the best of what is left is the best of these subtrees' winners
-	for len(nodes) > 0 {
-		at := 0
-		for i := range nodes {
-			if r.tree[nodes[i]] >= 0 && (r.tree[nodes[at]] < 0 || r.beats(r.tree[nodes[i]], r.tree[nodes[at]])) {
-				at = i
-			}
-		}
-		winner := r.tree[nodes[at]]
-		if winner < 0 {
-			break
-		}
+// front are subtrees of a ranking, as a heap by their winners: among them is whatever has not been passed over yet. It is
+// kept for the next time, so that a pick allocates nothing.
+type front struct {
+	*ranking
+	nodes []int32
+}
+
+// Len, Less, Swap, Push and Pop implement heap.Interface.
+func (f *front) Len() int           { return len(f.nodes) }
+func (f *front) Less(i, j int) bool { return f.beats(f.tree[f.nodes[i]], f.tree[f.nodes[j]]) }
+func (f *front) Swap(i, j int)      { f.nodes[i], f.nodes[j] = f.nodes[j], f.nodes[i] }
+func (f *front) Push(any)           {} // nodes are appended and then fixed, for a number in an interface is an allocation
+func (f *front) Pop() any           { f.nodes = f.nodes[:len(f.nodes)-1]; return nil }
+
+// add takes a subtree in, unless nobody is in it.
+func (f *front) add(node int32) {
+	if f.tree[node] >= 0 {
+		f.nodes = append(f.nodes, node)
+		heap.Fix(f, len(f.nodes)-1)
+	}
+}
+
+// best returns the best member for which pass is not true, nil when there is none. Each that is passed over costs a path.
+func (r *ranking) best(pass func(*seat) bool, f *front) *seat {
+	f.ranking, f.nodes = r, f.nodes[:0]
+	for f.add(1); len(f.nodes) > 0; {
+		node := f.nodes[0]
+		winner := r.tree[node]
 		if s := r.members[winner]; !pass(s) {
-			return s, nodes
+			return s
 		}
-		node := int(nodes[at])
-		nodes[at] = nodes[len(nodes)-1]
-		nodes = nodes[:len(nodes)-1]
-		for half := len(r.tree) / 2; node < half; { // down to the one passed over, keeping what it had beaten
+		heap.Pop(f)
+		for half := int32(len(r.tree) / 2); node < half; { //nolint:gosec // down to the one passed over, keeping what it had beaten
 			node *= 2
-			if r.tree[node] != winner {
-				nodes = append(nodes, int32(node)) //nolint:gosec // below the tree's length
-				node++
+			if r.tree[node] == winner {
+				f.add(node + 1)
 			} else {
-				nodes = append(nodes, int32(node+1)) //nolint:gosec // as above
+				f.add(node)
+				node++
 			}
 		}
 	}
-	return nil, nodes
+	return nil
 }
 
 // considered returns how many members there are.

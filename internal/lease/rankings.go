@@ -2,7 +2,6 @@ package lease
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -13,7 +12,7 @@ const (
 	// behind is built anew.
 	logLength = 1 << 16
 	// The rankings kept have at most this many members in all, or four times the fleet: about 40 bytes each.
-	maxMembers, maxMembersPerSeat = 250_000, 4
+	maxMembers, maxMembersPerSeat = 400_000, 4
 	// maxRankings bounds those of small classes.
 	maxRankings = 1024
 )
@@ -22,7 +21,10 @@ const (
 // ledger's mutex guards it.
 type rankings struct {
 	seats map[int32]*seat // by number
-	next  int32
+	// ordered are the seats by number, those that have left in between among them; there are gaps of them.
+	ordered []*seat
+	gaps    int
+	next    int32
 	// log holds the numbers of changed seats, the i-th change at i modulo its length.
 	log     []int32
 	changes uint64
@@ -33,9 +35,9 @@ type rankings struct {
 	// floor is how many members the rankings may have in all however small the fleet is.
 	floor int
 
-	name    []byte   // scratch for the name of a class
-	keys    []string // scratch for its attributes
-	scratch []int32
+	name  []byte   // scratch for the name of a class
+	keys  []string // scratch for its attributes
+	front front
 }
 
 type kept struct {
@@ -56,12 +58,17 @@ func (rs *rankings) seat(s *seat) {
 	rs.next++
 	s.number = rs.next
 	rs.seats[s.number] = s
+	rs.ordered = append(rs.ordered, s)
 	rs.touch(s)
 }
 
 // unseat lets s leave.
 func (rs *rankings) unseat(s *seat) {
 	delete(rs.seats, s.number)
+	s.gone = true
+	if rs.gaps++; rs.gaps > len(rs.ordered)/2+64 {
+		rs.ordered, rs.gaps = rs.sorted(), 0
+	}
 	rs.touch(s)
 }
 
@@ -79,7 +86,7 @@ func (rs *rankings) renumber() {
 		s.number = int32(i) + 1
 		rs.seats[s.number] = s
 	}
-	rs.next = int32(len(seats)) //nolint:gosec // as above
+	rs.next, rs.ordered, rs.gaps = int32(len(seats)), seats, 0 //nolint:gosec // a fleet is smaller
 	rs.forget()
 }
 
@@ -89,8 +96,15 @@ func (rs *rankings) forget() {
 	rs.members = 0
 }
 
+// sorted returns the seats by number, in a slice of its own.
 func (rs *rankings) sorted() []*seat {
-	return slices.SortedFunc(maps.Values(rs.seats), func(a, b *seat) int { return cmp.Compare(a.number, b.number) })
+	out := make([]*seat, 0, len(rs.seats))
+	for _, s := range rs.ordered {
+		if !s.gone {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // of returns the ranking of the class of q as it is now; with target, of those requests alone that are for q's target.
@@ -114,7 +128,10 @@ func (rs *rankings) of(q Query, target bool, candidates func() []*seat, now time
 		c.target = ""
 	}
 	seats := slices.DeleteFunc(candidates(), func(s *seat) bool { return !c.matches(s.proxy) })
-	slices.SortFunc(seats, func(a, b *seat) int { return cmp.Compare(a.number, b.number) })
+	byNumber := func(a, b *seat) int { return cmp.Compare(a.number, b.number) }
+	if !slices.IsSortedFunc(seats, byNumber) {
+		slices.SortFunc(seats, byNumber)
+	}
 	k = &kept{ranking: newRanking(c, seats, rs.changes, now), used: rs.clock, size: len(seats)}
 	rs.byClass[string(rs.name)] = k
 	rs.members += k.size

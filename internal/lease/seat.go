@@ -34,8 +34,10 @@ type standing struct {
 // guards it.
 type seat struct {
 	number int32
-	proxy  *fleet.Proxy
-	key    fleet.LeaseKey
+	// gone: the seat has left.
+	gone  bool
+	proxy *fleet.Proxy
+	key   fleet.LeaseKey
 	// offered is what the fleet says, worked out once per snapshot.
 	offered bool
 	// account is nil while nothing is kept for the proxy.
