@@ -18,11 +18,12 @@ import (
 func TestShutdownWithEverythingInFlight(t *testing.T) {
 	const each = 10
 	var gated atomic.Bool
-	var entered atomic.Int64
+	var calls, entered atomic.Int64
 	proceed := make(chan struct{})
 	f := newWaitFixture(t, func(o *Options) {
 		o.ReadHeaderTimeout, o.ReadTimeout = time.Second, 2*time.Second
 		o.Leading = func() bool {
+			calls.Add(1)
 			if gated.Load() {
 				entered.Add(1)
 				<-proceed
@@ -56,6 +57,8 @@ func TestShutdownWithEverythingInFlight(t *testing.T) {
 		clients = append(clients, client{"is silent", r, 0})
 	}
 	await(t, "all wait", func() bool { return f.ledger.Waiting() == each })
+	// The first lease, and three kinds of request: none of them may be the one that the gate holds.
+	await(t, "all have begun", func() bool { return calls.Load() >= 1+3*each })
 	gated.Store(true)
 	for range each {
 		add("is in flight", request("GET", "/v1/proxies/ns/full"), http.StatusOK)
