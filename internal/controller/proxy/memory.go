@@ -15,17 +15,18 @@ type memory struct {
 }
 
 type entry struct {
+	// uid is whose entry this is: a successor of the same name starts with an empty one.
 	uid types.UID
 	// answered is the creation to which this process got an answer, good or bad.
 	answeredAttempt int64
 	answeredAt      time.Time
 	// polls counts looks in a row with the same sight.
-	polls int
+	polls    int
+	lastSeen sight
 	// notBefore is until when a backend has asked to be left alone.
 	notBefore time.Time
 	// refused counts busy passes in a row.
-	refused  int
-	lastSeen sight
+	refused int
 	// failures counts errors in a row that leave no latch (observing, deleting), waitsUntil is the end of the last one's wait.
 	failures   int
 	waitsUntil time.Time
