@@ -53,10 +53,8 @@ func (l *Ledger) acquire(req Request, now time.Time) (Lease, error) {
 		return Lease{}, ErrMayNotGrant
 	}
 	l.beginHold(now)
-	if req.Key != "" {
-		if r := l.keys[keyName{req.Principal, req.Key}]; r != nil {
-			return l.repeat(r, req, now)
-		}
+	if r := l.keys[req.keyName()]; r != nil {
+		return l.repeat(r, req, now)
 	}
 	var refused *NoMatchError
 	for range maxPicks {
@@ -116,8 +114,8 @@ func (l *Ledger) tryAcquire(s *seat, req Request, now time.Time) (Lease, bool, e
 		id: rand.Text(), principal: req.Principal, target: req.Target, proxy: s.proxy.Key, account: l.account(s.key),
 		start: now, expires: now.Add(ttl), ttl: ttl,
 	}
-	if req.Key != "" {
-		r.key, r.body = keyName{req.Principal, req.Key}, req.Body
+	if r.key = req.keyName(); r.key != (keyName{}) {
+		r.body = req.Body
 		l.keys[r.key] = r
 	}
 	l.grants++

@@ -171,8 +171,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	if got := len(l.keys); got > l.Live() {
 		t.Errorf("%d keys kept for %d live leases", got, l.Live())
 	}
-	if q := &l.queue; q.count != 0 || len(q.lines) != 0 || len(q.free) != 0 {
-		t.Errorf("%d waiters in %d lines, %d seats free for them", q.count, len(q.lines), len(q.free))
+	if q := &l.queue; q.count != 0 || len(q.lines.groups) != 0 || len(q.free) != 0 {
+		t.Errorf("%d waiters in %d lines, %d seats free for them", q.count, len(q.lines.groups), len(q.free))
 	}
 	f.clock.Step(time.Hour)
 	if got := l.Live(); got != 0 {

@@ -81,7 +81,7 @@ func (l *Ledger) takeIn(name types.NamespacedName, p *fleet.Proxy, now time.Time
 	if p == nil {
 		return
 	}
-	s = &seat{proxy: p, key: p.LeaseKey(), offered: p.Withheld() == fleet.WithheldNot}
+	s = &seat{proxy: p, key: p.LeaseKey(), offered: p.Withheld() == fleet.WithheldNot, standing: standing{hindrance: hindranceUnoffered}}
 	l.seats[name], l.known[s.key] = s, s
 	if s.account = l.accounts[s.key]; s.account != nil {
 		s.account.seat = s
@@ -106,6 +106,7 @@ func (l *Ledger) refresh(s *seat, now time.Time) {
 	if s == nil {
 		return
 	}
+	was := s.hindrance
 	s.standing = s.account.standing(s.proxy.Cap, "", now)
 	if !s.offered {
 		s.hindrance, s.freeAt = hindranceUnoffered, time.Time{}
@@ -113,7 +114,8 @@ func (l *Ledger) refresh(s *seat, now time.Time) {
 		s.hindrance, s.freeAt = hindranceUnoffered, until
 	}
 	l.rankings.touch(s)
-	if s.hindrance == hindranceNone {
+	// One that was free already had been offered to those who wait.
+	if s.hindrance == hindranceNone && was != hindranceNone {
 		l.queue.freed(s)
 	}
 }

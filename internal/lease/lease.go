@@ -84,6 +84,14 @@ type Lease struct {
 // keyName is an idempotency key with whose it is.
 type keyName struct{ principal, key string }
 
+// keyName is zero for a request without a key.
+func (r *Request) keyName() keyName {
+	if r.Key == "" {
+		return keyName{}
+	}
+	return keyName{r.Principal, r.Key}
+}
+
 // ending is how a lease came to its end.
 type ending int
 

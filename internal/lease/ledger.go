@@ -41,7 +41,9 @@ type Options struct {
 	MaxRemembered int
 	// MaxCooldowns bounds the cooldowns per target of all proxies; beyond it a proxy cools for every target instead.
 	MaxCooldowns int
-	// MaxWaiting bounds the requests that wait at one time; beyond it a request is refused as if it did not want to wait.
+	// MaxWaiting bounds the requests that wait at one time. Beyond it a request takes the place of the last one of the
+	// principal that has the most, if that is not its own; that one, otherwise the request itself, is refused as if it
+	// did not want to wait.
 	MaxWaiting int
 	// StartupHold is for how long after this ledger first grants proxies with a cap are kept back: leases that the ledger
 	// before granted may still be held on them. 0 for not at all.
@@ -107,7 +109,7 @@ func New(o Options) (*Ledger, error) {
 		targets:  map[string]map[*account]struct{}{},
 		keys:     map[keyName]*record{},
 		hold:     hold{lasts: o.StartupHold},
-		queue:    waiters{lines: map[string]*line{}, wake: make(chan struct{}, 1)},
+		queue:    newWaiters(),
 	}
 	l.live.at, l.live.place = func(r *record) time.Time { return r.expires }, func(r *record) *int { return &r.inLive }
 	l.ended.at, l.ended.place = func(r *record) time.Time { return r.forget }, func(r *record) *int { return &r.inEnded }

@@ -100,7 +100,11 @@ func (l *Ledger) warmed(c *cooldown) {
 			delete(l.targets, c.target)
 		}
 	}
-	l.refresh(c.account.seat, l.last)
+	s := c.account.seat
+	l.refresh(s, l.last)
+	if s != nil && s.hindrance == hindranceNone {
+		l.queue.freed(s) // for this target
+	}
 }
 
 // cold notes for which target c's proxy rests.

@@ -8,14 +8,17 @@ import (
 	"time"
 )
 
-// waiters are the requests that wait for a proxy. Requests of one class for one target stand in one line, in the order in
-// which they came; a proxy that becomes free goes to whoever has waited longest of those whom it would do for. The
-// ledger's mutex guards it.
+// waiters are the requests that wait for a proxy: one that becomes free goes to whoever has waited longest of those whom
+// it would do for. The ledger's mutex guards it.
 type waiters struct {
-	lines map[string]*line
+	lines lines
 	count int
 	came  uint64
-	// free are seats that became free and have not been offered to the lines yet.
+	// of are each principal's, in the order in which they came.
+	of map[string]*list.List
+	// keyed are those whose requests have a key.
+	keyed map[keyName]map[*waiter]struct{}
+	// free are seats that became free and have not been offered to those who wait yet.
 	free []*seat
 	// closed: nobody may wait any more.
 	closed bool
@@ -25,10 +28,10 @@ type waiters struct {
 	wake chan struct{}
 }
 
-type line struct {
-	name  string
-	class // its target is that of the requests
-	queue list.List
+func newWaiters() waiters {
+	return waiters{
+		lines: newLines(), of: map[string]*list.List{}, keyed: map[keyName]map[*waiter]struct{}{}, wake: make(chan struct{}, 1),
+	}
 }
 
 // waiter is one request in its line.
@@ -36,10 +39,14 @@ type waiter struct {
 	req  Request
 	came uint64
 	line *line
-	at   *list.Element // nil once it has left the line
+	// at is the place in the line, nil once it has left; among is that in its principal's list.
+	at, among *list.Element
 	// done gets the one outcome.
 	done chan outcome
 }
+
+// errDisplaced is for a waiter whose place somebody else got; its wait is over.
+var errDisplaced = errors.New("displaced")
 
 type outcome struct {
 	lease Lease
@@ -59,21 +66,31 @@ func canWait(err error) bool {
 	return errors.As(err, &refused) && refused.Considered > 0
 }
 
-// join puts a request at the end of its line; nil when too many wait already.
+// join puts a request at the end of its line. When too many wait already it takes the place of the last one of the
+// principal that has the most, provided its own would not have as many then; otherwise join returns nil.
 func (ws *waiters) join(rs *rankings, req Request, most int) *waiter {
-	if ws.count >= most {
+	if ws.count >= most && !ws.displace(req.Principal) {
 		return nil
 	}
-	rs.nameOf(req.Query, true)
-	l := ws.lines[string(rs.name)]
-	if l == nil {
-		l = &line{name: string(rs.name), class: req.class()}
-		ws.lines[l.name] = l
-	}
-	ws.count++
+	q := req.Query
+	q.Target = ""
+	rs.nameOf(q, false)
 	ws.came++
-	w := &waiter{req: req, came: ws.came, line: l, done: make(chan outcome, 1)}
-	w.at = l.queue.PushBack(w)
+	w := &waiter{req: req, came: ws.came, done: make(chan outcome, 1)}
+	ws.lines.push(w, string(rs.name))
+	ws.count++
+	mine := ws.of[req.Principal]
+	if mine == nil {
+		mine = list.New()
+		ws.of[req.Principal] = mine
+	}
+	w.among = mine.PushBack(w)
+	if name := req.keyName(); name != (keyName{}) {
+		if ws.keyed[name] == nil {
+			ws.keyed[name] = map[*waiter]struct{}{}
+		}
+		ws.keyed[name][w] = struct{}{}
+	}
 	select {
 	case ws.wake <- struct{}{}:
 	default:
@@ -81,16 +98,42 @@ func (ws *waiters) join(rs *rankings, req Request, most int) *waiter {
 	return w
 }
 
+// displace makes room for one more of principal, so that nobody can keep the others from waiting.
+func (ws *waiters) displace(principal string) bool {
+	var largest *list.List
+	for _, l := range ws.of {
+		if largest == nil || l.Len() > largest.Len() {
+			largest = l
+		}
+	}
+	mine := 0
+	if l := ws.of[principal]; l != nil {
+		mine = l.Len()
+	}
+	if largest == nil || largest.Len() <= mine+1 {
+		return false
+	}
+	last, _ := largest.Back().Value.(*waiter)
+	ws.leave(last)
+	last.done <- outcome{err: errDisplaced}
+	return true
+}
+
 // leave takes w out of its line, if it still stands there.
 func (ws *waiters) leave(w *waiter) {
 	if w.at == nil {
 		return
 	}
-	w.line.queue.Remove(w.at)
-	w.at = nil
+	ws.lines.remove(w)
 	ws.count--
-	if w.line.queue.Len() == 0 {
-		delete(ws.lines, w.line.name)
+	mine := ws.of[w.req.Principal]
+	if mine.Remove(w.among); mine.Len() == 0 {
+		delete(ws.of, w.req.Principal)
+	}
+	if name := w.req.keyName(); name != (keyName{}) {
+		if delete(ws.keyed[name], w); len(ws.keyed[name]) == 0 {
+			delete(ws.keyed, name)
+		}
 	}
 }
 
@@ -101,24 +144,12 @@ func (ws *waiters) freed(s *seat) {
 	}
 }
 
-// firstFor returns whoever has waited longest for a proxy like s.
-func (ws *waiters) firstFor(s *seat, now time.Time) *waiter {
-	var first *waiter
-	for _, l := range ws.lines {
-		w, _ := l.queue.Front().Value.(*waiter)
-		if (first == nil || w.came < first.came) && l.matches(s.proxy) && s.toward(l.target, now).hindrance == hindranceNone {
-			first = w
-		}
-	}
-	return first
-}
-
 // serve gives what has become free to those who wait. l.mu is held.
 func (l *Ledger) serve(now time.Time) {
 	ws := &l.queue
+	defer ws.forget()
 	if ws.count == 0 {
-		clear(ws.free)
-		ws.free, ws.missed = ws.free[:0], false
+		ws.missed = false
 		return
 	}
 	if !l.o.MayGrant() {
@@ -127,7 +158,11 @@ func (l *Ledger) serve(now time.Time) {
 	}
 	if ws.missed { // whatever is free now may have become so meanwhile
 		ws.missed = false
-		l.refreshAll(now)
+		for _, s := range l.seats {
+			if s.hindrance == hindranceNone {
+				ws.freed(s)
+			}
+		}
 	}
 	for len(ws.free) > 0 && ws.count > 0 && l.o.MayGrant() {
 		s := ws.free[len(ws.free)-1]
@@ -135,7 +170,7 @@ func (l *Ledger) serve(now time.Time) {
 			ws.free = ws.free[:len(ws.free)-1]
 			continue
 		}
-		w := ws.firstFor(s, now)
+		w := ws.lines.firstFor(s, now)
 		if w == nil {
 			ws.free = ws.free[:len(ws.free)-1]
 			continue
@@ -149,13 +184,17 @@ func (l *Ledger) serve(now time.Time) {
 		}
 		ws.leave(w)
 		w.done <- outcome{lease, err}
-		if err == nil && w.req.Key != "" {
+		if err == nil {
 			ws.answerTwins(w.req, lease)
 		}
 	}
 	if len(ws.free) > 0 && ws.count > 0 {
 		ws.missed = true // the right to grant ended on the way
 	}
+}
+
+// forget empties the list of what has become free.
+func (ws *waiters) forget() {
 	clear(ws.free)
 	ws.free = ws.free[:0]
 }
@@ -163,14 +202,10 @@ func (l *Ledger) serve(now time.Time) {
 // answerTwins gives the lease to everybody who waits under the same key and with the same body: the request was repeated
 // while it waited.
 func (ws *waiters) answerTwins(req Request, lease Lease) {
-	for _, l := range ws.lines {
-		for e := l.queue.Front(); e != nil; {
-			w, _ := e.Value.(*waiter)
-			e = e.Next()
-			if w.req.Key == req.Key && w.req.Principal == req.Principal && w.req.Body == req.Body {
-				ws.leave(w)
-				w.done <- outcome{lease: lease}
-			}
+	for w := range ws.keyed[req.keyName()] {
+		if w.req.Body == req.Body {
+			ws.leave(w)
+			w.done <- outcome{lease: lease}
 		}
 	}
 }
@@ -181,6 +216,9 @@ func (l *Ledger) await(ctx context.Context, w *waiter) (Lease, error) {
 	defer timer.Stop()
 	select {
 	case got := <-w.done:
+		if errors.Is(got.err, errDisplaced) {
+			return l.lastTry(w)
+		}
 		return got.lease, got.err
 	case <-ctx.Done():
 		return Lease{}, l.giveUp(w, ctx.Err())
@@ -216,7 +254,9 @@ func (l *Ledger) lastTry(w *waiter) (Lease, error) {
 	now := l.begin()
 	select {
 	case got := <-w.done:
-		return got.lease, got.err
+		if !errors.Is(got.err, errDisplaced) {
+			return got.lease, got.err
+		}
 	default:
 	}
 	l.queue.leave(w)
@@ -226,8 +266,8 @@ func (l *Ledger) lastTry(w *waiter) (Lease, error) {
 // dismiss ends every wait with err, now and from now on. l.mu is held.
 func (l *Ledger) dismiss(err error) {
 	l.queue.closed = true
-	for _, line := range l.queue.lines {
-		for e := line.queue.Front(); e != nil; e = line.queue.Front() {
+	for _, of := range l.queue.of {
+		for e := of.Front(); e != nil; e = of.Front() {
 			w, _ := e.Value.(*waiter)
 			l.queue.leave(w)
 			w.done <- outcome{err: err}

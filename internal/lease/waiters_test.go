@@ -195,8 +195,8 @@ func TestAWaitEnds(t *testing.T) {
 		if got := <-out; !errors.Is(got.err, ErrMayNotGrant) {
 			t.Errorf("at the ledger's end: %v", got.err)
 		}
-		if q := &w.ledger.queue; q.count != 0 || len(q.lines) != 0 {
-			t.Errorf("%d wait in %d lines", q.count, len(q.lines))
+		if q := &w.ledger.queue; q.count != 0 || len(q.lines.groups) != 0 {
+			t.Errorf("%d wait in %d lines", q.count, len(q.lines.groups))
 		}
 		w.release(held)
 	})
