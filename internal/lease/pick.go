@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"slices"
 	"time"
 )
 
@@ -9,10 +10,15 @@ import (
 const passedOver = 64
 
 // pick returns the best proxy for q, or nil and what stood in the way. It costs the same however many proxies there are,
-// but for the first request of its class. l.mu is held.
+// but for a ranking of the request's class that has to be built first. l.mu is held.
 func (l *Ledger) pick(q Query, now time.Time) (*seat, *NoMatchError) {
 	cold := l.targets[q.Target]
 	own := len(cold) > passedOver
+	if !l.rankings.affords(q, own, l.effort(q)) {
+		if s := l.glance(q, now); s != nil {
+			return s, nil
+		}
+	}
 	r := l.rankings.of(q, own, func() []*seat { return l.candidates(q) }, now)
 	pass := func(*seat) bool { return false }
 	if !own && len(cold) > 0 {
@@ -66,10 +72,43 @@ func (e *NoMatchError) freeAt(s standing) {
 	}
 }
 
+// glanceAt is at how many of the best proxies of all a request looks whose class has no ranking yet.
+const glanceAt = 64
+
+// glance returns the best proxy for q when it is among the best of all; otherwise nil says nothing.
+func (l *Ledger) glance(q Query, now time.Time) *seat {
+	all := l.rankings.of(Query{Prefer: q.Prefer}, false, l.rankings.sorted, now)
+	looked := 0
+	fits := func(s *seat) bool {
+		return (len(q.Namespaces) == 0 || slices.Contains(q.Namespaces, s.proxy.Key.Namespace)) && s.proxy.Matches(q.Selector) &&
+			s.toward(q.Target, now).hindrance == hindranceNone
+	}
+	best := all.best(func(s *seat) bool {
+		looked++
+		return looked < glanceAt && s.hindrance == hindranceNone && !fits(s)
+	}, &l.rankings.front)
+	if best == nil || !fits(best) {
+		return nil
+	}
+	return best
+}
+
+// effort is how many seats must be looked at to rank the class of q.
+func (l *Ledger) effort(q Query) int {
+	most := len(l.rankings.seats)
+	if len(q.Selector) == 0 {
+		return most
+	}
+	// A look at every seat in its order is cheaper than many in none.
+	if few := l.o.Fleet.Fewest(q.Selector); few <= most/16 {
+		return few
+	}
+	return most
+}
+
 // candidates returns the seats that may match q.
 func (l *Ledger) candidates(q Query) []*seat {
-	// A look at every seat in its order is cheaper than many in none.
-	if len(q.Selector) == 0 || l.o.Fleet.Fewest(q.Selector) > len(l.rankings.seats)/16 {
+	if l.effort(q) == len(l.rankings.seats) {
 		return l.rankings.sorted()
 	}
 	var out []*seat

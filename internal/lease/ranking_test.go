@@ -58,6 +58,9 @@ func TestRankingsPickWhatALookAtEveryProxyWould(t *testing.T) {
 		f := newFixture(t)
 		rs := f.ledger.rankings
 		rs.log, rs.floor = make([]int32, rapid.SampledFrom([]int{1, 64, logLength}).Draw(t, "log")), rapid.SampledFrom([]int{0, maxMembers}).Draw(t, "floor")
+		if rapid.Bool().Draw(t, "poor") {
+			rs.free, rs.saves = 0, rapid.IntRange(0, 10).Draw(t, "saves")
+		}
 		names := make([]string, 40)
 		for i := range names {
 			names[i] = fmt.Sprintf("p%02d", i)
@@ -199,5 +202,29 @@ func consistent(t *rapid.T, l *Ledger) {
 	}
 	if cold != l.cooling.Len() {
 		t.Fatalf("%d cooldowns by target, %d in all", cold, l.cooling.Len())
+	}
+}
+
+// Classes that come once and match much of a large fleet are served from the ranking of all.
+func TestClassesThatComeAndGoAreNotRanked(t *testing.T) {
+	f := newFixture(t)
+	const proxies, asked = 3 * freeEffort, 100
+	for i := range proxies {
+		f.put(fmt.Sprintf("p%05d", i), func(p *fleet.Proxy) {
+			p.Attributes = map[string]string{}
+			for k := range asked {
+				p.Attributes[fmt.Sprint(k)] = fmt.Sprint((i >> (k % 6)) & 1)
+			}
+		})
+	}
+	for k := range asked {
+		req := ask("")
+		req.Selector = map[string]string{fmt.Sprint(k): "1"}
+		if l := f.acquire(t, req); l.Proxy.Attributes[fmt.Sprint(k)] != "1" {
+			t.Fatalf("request %d got a proxy that does not match", k)
+		}
+	}
+	if n, most := len(f.ledger.rankings.byClass), 1+asked*effortSaved/proxies; n > most {
+		t.Errorf("%d rankings, want at most %d", n, most)
 	}
 }

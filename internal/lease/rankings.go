@@ -11,10 +11,13 @@ const (
 	// logLength is how many changes are kept for rankings that have not been asked for a while; one that is further
 	// behind is built anew.
 	logLength = 1 << 16
-	// The rankings kept have at most this many members in all, or four times the fleet: about 40 bytes each.
-	maxMembers, maxMembersPerSeat = 400_000, 4
+	// The rankings kept have at most this many members in all, or eight times the fleet: about 40 bytes each.
+	maxMembers, maxMembersPerSeat = 400_000, 8
 	// maxRankings bounds those of small classes.
 	maxRankings = 1024
+	// A ranking is built at once when that takes a look at no more than freeEffort seats. For a larger one each request
+	// that could use it saves effortSaved: classes that come and go are not worth their rankings.
+	freeEffort, effortSaved = 2048, 256
 )
 
 // rankings keeps the rankings of the classes that were asked for last, and a log of changed seats for them to read. The
@@ -32,6 +35,8 @@ type rankings struct {
 	byClass map[string]*kept
 	clock   uint64 // counts uses, to tell the least recently used
 	members int
+	// saved is the effort that may go into rankings, each request adds saves; free is what a ranking may take beside.
+	saved, saves, free int
 	// floor is how many members the rankings may have in all however small the fleet is.
 	floor int
 
@@ -47,7 +52,7 @@ type kept struct {
 }
 
 func newRankings() *rankings {
-	return &rankings{seats: map[int32]*seat{}, log: make([]int32, logLength), byClass: map[string]*kept{}, floor: maxMembers}
+	return &rankings{seats: map[int32]*seat{}, log: make([]int32, logLength), byClass: map[string]*kept{}, floor: maxMembers, saves: effortSaved, free: freeEffort}
 }
 
 // seat gives s a number, the highest so far.
@@ -105,6 +110,23 @@ func (rs *rankings) sorted() []*seat {
 		}
 	}
 	return out
+}
+
+// affords reports whether the ranking of the class of q is there or may be built by looking at that many seats.
+func (rs *rankings) affords(q Query, target bool, effort int) bool {
+	rs.nameOf(q, target)
+	if k := rs.byClass[string(rs.name)]; k != nil && !rs.stale(k.ranking) || effort <= rs.free {
+		return true
+	}
+	if !target && len(q.Selector) == 0 && len(q.Namespaces) == 0 {
+		return true // what glances need
+	}
+	rs.saved = min(rs.saved+rs.saves, len(rs.seats))
+	if rs.saved < effort {
+		return false
+	}
+	rs.saved -= effort
+	return true
 }
 
 // of returns the ranking of the class of q as it is now; with target, of those requests alone that are for q's target.
