@@ -18,17 +18,37 @@ import (
 // namespaceFile holds the operator's own namespace inside a Pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// ownNamespace returns the operator's namespace: the election's if set, else that of its Pod, else "default".
+// ownNamespace returns the operator's namespace: the election's if set, else that of its Pod, else "default". Nothing else
+// may come in: the derived installation ID follows from it, and another ID makes every instance foreign.
 func ownNamespace(o *options) string {
 	if o.leaderNS != "" {
 		return o.leaderNS
 	}
-	if data, err := os.ReadFile(namespaceFile); err == nil {
-		if ns := strings.TrimSpace(string(data)); ns != "" {
-			return ns
-		}
+	if ns := namespaceIn(namespaceFile); ns != "" {
+		return ns
 	}
 	return "default"
+}
+
+// podNamespace returns where the Pod is that --pod-name names: what --pod-namespace says, else what file says, which the
+// kubelet wrote for the Pod itself, else the operator's namespace. The election may be elsewhere.
+func podNamespace(o *options, file string) string {
+	if o.podNS != "" {
+		return o.podNS
+	}
+	if ns := namespaceIn(file); ns != "" {
+		return ns
+	}
+	return ownNamespace(o)
+}
+
+// namespaceIn returns what stands in a file like namespaceFile, "" when there is none.
+func namespaceIn(file string) string {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
 }
 
 // owner derives the marks of this installation. The cluster's identity is the UID of kube-system, which nobody can set:

@@ -216,7 +216,7 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 	}
 	if o.podName != "" {
 		errs = append(errs, a.mgr.Add(&leaderlabel.Labeler{
-			Reader: a.mgr.GetAPIReader(), Writer: a.mgr.GetClient(), Namespace: ownNamespace(o), Pod: o.podName, ID: o.leaderID, Clock: a.clock,
+			Reader: a.mgr.GetAPIReader(), Writer: a.mgr.GetClient(), Namespace: podNamespace(o, namespaceFile), Pod: o.podName, ID: o.leaderID, Clock: a.clock,
 			Leading: a.leading,
 		}))
 	}

@@ -58,6 +58,7 @@ type options struct {
 	tokenFile        string
 	startupHold      time.Duration
 	podName          string
+	podNS            string
 	discoveryToken   string // from DISCOVERY_TOKEN alone: flags show in process lists
 	requireAuth      bool
 	maxConnections   int
@@ -84,12 +85,13 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	}
 	f.StringVar(&o.providersConfig, "providers-config", "/etc/proxy-operator/providers.yaml", "`file` with the provider entries")
 	f.StringVar(&o.namespace, "namespace", "", "watch this `namespace` alone; all when empty")
-	f.StringVar(&o.installationID, "installation-id", "", "`ID` that marks this installation's instances: 1 to 63 characters of a-z, 0-9 and '-'; derived from cluster, namespace and leader election ID when empty. It must not change while instances exist")
+	f.StringVar(&o.installationID, "installation-id", "", "`ID` that marks this installation's instances: 1 to 63 characters of a-z, 0-9 and '-'; derived from cluster, namespace (leader-election-namespace or the operator's own) and leader-election-id when empty. It must not change while instances exist, nor, when it is derived, may what it is derived from")
 
 	f.BoolVar(&o.leaderElect, "leader-elect", false, "act only while holding the election lease; needed with more than one replica")
-	f.StringVar(&o.leaderID, "leader-election-id", "egress-proxies-operator", "`name` of the election lease")
-	f.StringVar(&o.leaderNS, "leader-election-namespace", "", "`namespace` of the election lease; the operator's own when empty")
-	f.StringVar(&o.podName, "pod-name", "", "`name` of the Pod this runs in, in the operator's own namespace: while it leads it carries the label crawl.example.com/leader: <leader-election-id>, for a Service to select; no label when empty")
+	f.StringVar(&o.leaderID, "leader-election-id", "egress-proxies-operator", "`name` of the election lease; the derived installation ID follows from it")
+	f.StringVar(&o.leaderNS, "leader-election-namespace", "", "`namespace` of the election lease; the operator's own when empty. The derived installation ID follows from it")
+	f.StringVar(&o.podName, "pod-name", "", "`name` of the Pod this runs in: while it leads it carries the label crawl.example.com/leader: <leader-election-id>, for a Service to select; no label when empty. Needs list and patch on Pods in pod-namespace")
+	f.StringVar(&o.podNS, "pod-namespace", "", "`namespace` of the Pod this runs in; that of its service account when empty, and leader-election-namespace where there is none")
 	f.DurationVar(&o.leaseDuration, "leader-election-lease-duration", 15*time.Second, "how long the election lease lasts without renewal (5s to 5m)")
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "`address` of the metrics server; 0 turns it off")
 	f.StringVar(&o.probesAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 turns it off")
@@ -123,7 +125,7 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	f.DurationVar(&o.defaultLeaseTTL, "default-lease-ttl", 300*time.Second, "lease duration when a request names none (1s to max-lease-ttl)")
 	f.DurationVar(&o.maxLeaseTTL, "max-lease-ttl", time.Hour, "longest lease duration a request may name (1s to 24h)")
 	f.DurationVar(&o.maxLeaseLife, "max-lease-lifetime", 24*time.Hour, "longest life of a lease, renewals included (max-lease-ttl to 720h)")
-	f.DurationVar(&o.startupHold, "lease-startup-hold", 0, "how long after the first grant could be made proxies with a cap are kept back, because leases of the process before may still be held on them (0s to 24h)")
+	f.DurationVar(&o.startupHold, "lease-startup-hold", 0, "how long after the first grant could be made proxies with a cap are kept back, because leases of the process before may still be held on them (0s to 24h); from max-lease-ttl on no cap is passed across a change of the leader")
 	f.DurationVar(&o.cooldownWindow, "cooldown-window", 10*time.Minute, "how long a banned or rate-limited proxy rests for a target (1s to 24h)")
 	f.StringVar(&o.leasePrefer, "lease-prefer", "latency", "`order` among equally loaded proxies: latency or rotation")
 
@@ -219,6 +221,9 @@ func (o *options) validate() error {
 	}
 	if o.podName != "" && len(validation.IsDNS1123Subdomain(o.podName)) > 0 {
 		bad("pod-name", strconv.Quote(o.podName), "a Pod's name or nothing")
+	}
+	if o.podNS != "" && !label.MatchString(o.podNS) {
+		bad("pod-namespace", strconv.Quote(o.podNS), "a namespace's name or nothing")
 	}
 	duration("leader-election-lease-duration", o.leaseDuration, 5*time.Second, 5*time.Minute)
 	address("metrics-bind-address", o.metricsAddress, true)

@@ -15,6 +15,19 @@ var update = flag.Bool("update", false, "write the generated reference instead o
 
 const reference = "../../docs/flags.md"
 
+// flagNotes end the reference.
+const flagNotes = "" +
+	"\n" +
+	"The token of the discovery API comes from the environment alone: `DISCOVERY_TOKEN`. It is read once: changing it takes a restart,\n" +
+	"which forgets leases, idempotency keys and cooldowns. Entries of `--token-file` are read again when the file changes.\n" +
+	"\n" +
+	"**What the installation ID is derived from must not change while instances exist.** Without `--installation-id` that is the UID of\n" +
+	"the namespace `kube-system`, `--leader-election-id`, and `--leader-election-namespace`; without the latter, the namespace of the\n" +
+	"Pod's service account, or `default` outside of a Pod. Another value of either flag, another namespace for the operator, or a run\n" +
+	"of it outside of the cluster make every instance foreign: Proxies say `Conflict`, and nothing touches what stands there. Before\n" +
+	"such a change set `--installation-id` to the ID in force, which the log's line `starting` names, and nothing becomes foreign.\n" +
+	"`--pod-namespace` has no part in it. More in [guarantees.md](guarantees.md#identity-of-an-installation).\n"
+
 // TestFlagsReference keeps docs/flags.md what the flags are.
 func TestFlagsReference(t *testing.T) {
 	var b bytes.Buffer
@@ -29,7 +42,7 @@ func TestFlagsReference(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| `--%s` | `%s` | %s | %s |\n", f.Name, envName(f.Name), value, strings.ReplaceAll(usage, "|", "\\|"))
 	})
-	fmt.Fprint(&b, "\nThe token of the discovery API comes from the environment alone: `DISCOVERY_TOKEN`.\n")
+	fmt.Fprint(&b, flagNotes)
 	if *update {
 		if err := os.WriteFile(reference, b.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
@@ -65,6 +78,10 @@ func TestOptionsAreBounded(t *testing.T) {
 		"a namespace that is none":                            {args: []string{"--namespace=Prod"}, want: "--namespace"},
 		"an installation ID that is none":                     {args: []string{"--installation-id=a_b"}, want: "--installation-id"},
 		"a network that is none":                              {args: []string{"--external-allow-cidrs=10.0.0.0/8,x"}, want: `"x" is not a CIDR`},
+		"a Pod":                                               {args: []string{"--pod-name=operator-7d4b9c6f5-x2x9z", "--pod-namespace=egress"}},
+		"a Pod, by the environment":                           {env: map[string]string{"EPX_POD_NAME": "operator-0", "EPX_POD_NAMESPACE": "egress"}},
+		"a Pod's name that is none":                           {args: []string{"--pod-name=A_b"}, want: `--pod-name="A_b": want`},
+		"a Pod's namespace that is none":                      {args: []string{"--pod-namespace=a.b"}, want: `--pod-namespace="a.b": want a namespace's name or nothing`},
 		"an unknown preference":                               {args: []string{"--lease-prefer=random"}, want: "--lease-prefer"},
 		"two faults at once":                                  {args: []string{"--health-workers=0", "--quota-retry=0s"}, want: "--quota-retry=0s"},
 	} {

@@ -26,9 +26,12 @@ const (
 	interval = 5 * time.Second
 	// retry is the wait after a failure, callTimeout bounds one look.
 	retry, callTimeout = 2 * time.Second, 10 * time.Second
+	// soon is the wait while this process does not surely lead: the manager starts the leader's parts a moment before it
+	// says so, and until the label is there the Service reaches nobody.
+	soon = 100 * time.Millisecond
 )
 
-// Labeler keeps the label on the leader's own Pod and off all others. It needs to get, list and patch Pods in Namespace.
+// Labeler keeps the label on the leader's own Pod and off all others. It needs to list and patch Pods in Namespace.
 type Labeler struct {
 	// Reader reads from the API server, Writer writes to it.
 	Reader client.Reader
@@ -50,13 +53,15 @@ func (l *Labeler) Start(ctx context.Context) error {
 	failed := ""
 	for {
 		next := interval
-		if err := l.settle(ctx); err != nil && ctx.Err() == nil {
+		if !l.Leading() {
+			next = soon
+		} else if err := l.settle(ctx); err == nil {
+			failed = ""
+		} else if ctx.Err() == nil {
 			if next = retry; err.Error() != failed {
 				log.Error(err, "labelling the leader's Pod failed; the Service may reach no leader until it succeeds", "pod", l.Pod)
 			}
 			failed = err.Error()
-		} else {
-			failed = ""
 		}
 		timer := l.Clock.NewTimer(next)
 		select {
@@ -78,11 +83,8 @@ func (l *Labeler) settle(ctx context.Context) error {
 	defer cancel()
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if !l.Leading() {
-		return nil
-	}
 	if err := l.Reader.List(ctx, list, client.InNamespace(l.Namespace), client.MatchingLabels{Label: l.ID}); err != nil {
-		return fmt.Errorf("listing the labelled Pods: %w", err)
+		return fmt.Errorf("listing the labelled Pods in %s: %w", l.Namespace, err)
 	}
 	var errs []error
 	labelled := false
@@ -115,7 +117,7 @@ func (l *Labeler) set(ctx context.Context, pod string, on bool) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("patching Pod %s: %w", pod, err)
+		return fmt.Errorf("patching Pod %s/%s: %w", l.Namespace, pod, err)
 	}
 	return nil
 }
