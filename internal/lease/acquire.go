@@ -52,7 +52,6 @@ func (l *Ledger) acquire(req Request, now time.Time) (Lease, error) {
 	if !l.o.MayGrant() {
 		return Lease{}, ErrMayNotGrant
 	}
-	l.beginHold(now)
 	if r := l.keys[req.keyName()]; r != nil {
 		return l.repeat(r, req, now)
 	}

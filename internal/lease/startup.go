@@ -11,16 +11,15 @@ type hold struct {
 	begun bool
 }
 
-// beginHold starts the hold once, when this ledger may grant for the first time. l.mu is held.
+// beginHold starts the hold once, when this ledger may grant for the first time: Start looks every second, every
+// operation does, too. l.mu is held.
 func (l *Ledger) beginHold(now time.Time) {
-	if l.hold.begun {
+	if l.hold.lasts == 0 || l.hold.begun || !l.o.MayGrant() {
 		return
 	}
 	l.hold.begun = true
-	if l.hold.lasts > 0 {
-		l.hold.until = now.Add(l.hold.lasts)
-		l.refreshAll(now)
-	}
+	l.hold.until = now.Add(l.hold.lasts)
+	l.refreshAll(now)
 }
 
 // endHold ends the hold when its time has come. l.mu is held.

@@ -89,6 +89,7 @@ func (l *Ledger) begin() time.Time {
 			l.drop(a, now)
 		}
 	}
+	l.beginHold(now)
 	l.endHold(now)
 	l.serve(now)
 	return now
