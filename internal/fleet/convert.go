@@ -78,6 +78,12 @@ func reported(p *v1alpha1.Proxy, out *Proxy) Verdict {
 		v.Health = HealthUnknown
 	}
 	v.Reason, v.Message = c.Reason, c.Message
+	if c.Reason == v1alpha1.ReasonSharedCauseSuspected {
+		v.Held = true
+		if p.Status.LatencyMillis != nil { // it was Healthy when the hold began
+			v.Health = Healthy
+		}
+	}
 	if p.Status.LatencyMillis != nil {
 		v.Latency = time.Duration(*p.Status.LatencyMillis) * time.Millisecond
 	}

@@ -129,9 +129,15 @@ func TestFromObject(t *testing.T) {
 			want: func(p *fleet.Proxy) bool {
 				return p.Reported.Health == fleet.Unhealthy && p.Reported.Reason == v1alpha1.ReasonTimeout
 			}},
-		{name: "health unknown", reason: "held verdicts are none",
+		{name: "held while healthy", reason: "it stands as it was",
 			change: []func(*object){condition(v1alpha1.ConditionHealthy, metav1.ConditionUnknown, v1alpha1.ReasonSharedCauseSuspected)},
-			want:   func(p *fleet.Proxy) bool { return p.Reported.Health == fleet.HealthUnknown }},
+			want:   func(p *fleet.Proxy) bool { return p.Reported.Held && p.Reported.Health == fleet.Healthy }},
+		{name: "held without ever having been healthy", reason: "nothing was known of it",
+			change: []func(*object){
+				condition(v1alpha1.ConditionHealthy, metav1.ConditionUnknown, v1alpha1.ReasonSharedCauseSuspected),
+				func(p *object) { p.Status.LatencyMillis = nil },
+			},
+			want: func(p *fleet.Proxy) bool { return p.Reported.Held && p.Reported.Health == fleet.HealthUnknown }},
 		{name: "external", reason: "its spec is all there is", change: []func(*object){external},
 			want: func(p *fleet.Proxy) bool {
 				return p.Mode == v1alpha1.ModeExternal && p.Provider == "" && p.ProviderID == "" && p.Attempt == 0 && p.Provisioned &&

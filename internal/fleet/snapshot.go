@@ -45,7 +45,7 @@ type LeaseKey struct {
 // Health is the outcome of probing.
 type Health int
 
-// The outcomes. HealthUnknown: not probed yet, or verdicts are held.
+// The outcomes. HealthUnknown: not probed yet.
 const (
 	HealthUnknown Health = iota
 	Healthy
@@ -56,6 +56,8 @@ const (
 type Verdict struct {
 	Subject Subject
 	Health  Health
+	// Held: the proxy's probes fail, but so do most others and what does not need a proxy, so Health is kept as it was.
+	Held bool
 	// Reason is one of the reasons of the Healthy condition.
 	Reason string
 	// Message is deterministic and free of secrets.

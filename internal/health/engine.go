@@ -29,6 +29,9 @@ type Engine struct {
 	due    [laneCount]*queue
 	lapses *queue
 	lanes  *lanes
+	// causes are the probe URLs of those that have had a result.
+	causes  map[string]*cause
+	referee *referee
 	// blocked: the last look left due probes waiting for a place in the lane.
 	blocked [laneCount]bool
 	// nextLook is when the loop will look again by itself.
@@ -45,11 +48,13 @@ func New(o Options) (*Engine, error) {
 		base:   o.Clock.Now(),
 		wake:   make(chan struct{}, 1),
 		states: map[types.NamespacedName]*state{},
+		causes: map[string]*cause{},
 		lanes:  newLanes(o.Workers, o.SlowWorkers),
 	}
 	for lane := range e.due {
 		e.due[lane] = &queue{current: func(q entry) bool { return q.at == q.st.next }}
 	}
+	e.referee = newReferee(o.JudgeURL, o.Fetch)
 	e.lapses = &queue{current: func(q entry) bool { return q.st.judge.seeded && q.at == q.st.lapseAt }}
 	return e, nil
 }
@@ -72,6 +77,9 @@ func (e *Engine) Start(ctx context.Context) error {
 	defer e.opts.Store.Stop(w)
 	e.takeIn(w.Take(), true)
 
+	if e.opts.JudgeURL != "" {
+		e.jobs.Go(func() { e.judge(ctx) })
+	}
 	timer := e.opts.Clock.NewTimer(e.look(ctx))
 	defer timer.Stop()
 	for {
@@ -111,6 +119,15 @@ func (e *Engine) rulesFor(p *fleet.Proxy) rules {
 		failureThreshold: max(p.Probe.FailureThreshold, 1),
 		minReport:        e.opts.MinReportInterval,
 	}
+}
+
+// rulesIn are the rules for the next result of st, given the failures of others.
+func (e *Engine) rulesIn(st *state) rules {
+	by := e.rulesFor(st.proxy)
+	if c := st.cause; c != nil {
+		by.held, by.confirmed = c.held, c.confirmed
+	}
+	return by
 }
 
 // publish puts the verdict of st into the store. It is called with e.mu held, so that the store never has an older one

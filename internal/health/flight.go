@@ -29,14 +29,14 @@ func (e *Engine) launch(ctx context.Context, st *state, lane laneName, now time.
 func (e *Engine) land(ctx context.Context, j *job, r Result) {
 	e.mu.Lock()
 	e.lanes.leave(j)
-	tell := false
+	var told []types.NamespacedName
 	// After the end of ctx another leader may own the verdicts.
 	if st := j.st; st.flight == j && ctx.Err() == nil {
 		st.flight = nil
 		if r.Inconclusive {
 			e.opts.Logger.V(1).Info("Probe inconclusive", "namespace", j.proxy.Key.Namespace, "proxy", j.proxy.Key.Name, "message", r.Message)
 		} else {
-			tell = e.record(st, r)
+			told = e.record(st, r)
 		}
 		e.schedule(st, max(e.now(), st.began+e.delay(st)))
 		e.wakeFor(st.next)
@@ -44,27 +44,33 @@ func (e *Engine) land(ctx context.Context, j *job, r Result) {
 		e.wakeFor(never)
 	}
 	e.mu.Unlock()
-	if tell {
-		e.tell([]types.NamespacedName{j.proxy.Key})
-	}
+	e.tell(told)
 }
 
 // record counts r and, where that changes something, publishes the verdict.
-func (e *Engine) record(st *state, r Result) (tell bool) {
+func (e *Engine) record(st *state, r Result) (told []types.NamespacedName) {
 	key := st.proxy.Key
 	e.opts.Metrics.ObserveProbe(key.Namespace, key.Name, r.Latency, r.OK, r.Reason)
 	if c, ok := e.opts.Metrics.(TargetRefusalRecorder); ok && r.TargetRefused {
 		c.ObserveTargetRefusal(key.Namespace, key.Name)
 	}
-	before := st.judge.verdict.Health
-	if !st.judge.observe(r, e.opts.Clock.Now(), e.rulesFor(st.proxy)) || !e.publish(st) {
-		return false
+	e.count(st, r.OK)
+	told = e.weigh(st.cause, e.now())
+	before := st.judge.verdict
+	if !st.judge.observe(r, e.opts.Clock.Now(), e.rulesIn(st)) {
+		return told
 	}
-	if v := st.judge.verdict; v.Health != before {
+	if before.Health == fleet.Healthy && st.judge.verdict.Health == fleet.Unhealthy {
+		st.fellAt = e.now()
+	}
+	if !e.publish(st) {
+		return told
+	}
+	if v := st.judge.verdict; v.Health != before.Health || v.Held != before.Held {
 		e.opts.Logger.Info("Health changed", "namespace", key.Namespace, "proxy", key.Name,
 			"healthy", v.Health == fleet.Healthy, "reason", v.Reason, "message", v.Message)
 	}
-	return true
+	return append(told, key)
 }
 
 // wakeFor makes the loop look now if it would otherwise look too late: for a probe that is due at the given time, or

@@ -24,6 +24,11 @@ type state struct {
 	began time.Duration
 	// lapseAt is when a seeded verdict ends unless confirmed, counted from seededAt.
 	seededAt, lapseAt time.Duration
+	// cause is what the latest result was counted in, nil before the first about the present URL; bad: it was a failure.
+	cause *cause
+	bad   bool
+	// fellAt is when the verdict last went from Healthy to Unhealthy, never before that.
+	fellAt time.Duration
 	// flight is the probe whose result is awaited. Results of others are dropped.
 	flight *job
 }
@@ -53,7 +58,7 @@ func (e *Engine) takeInOne(key types.NamespacedName, atStart bool) (tell bool) {
 	st := e.states[key]
 	if p == nil || !p.Probeable() {
 		e.drop(key, st)
-		return p != nil && p.Reported.Health != fleet.HealthUnknown
+		return p != nil && shown(p)
 	}
 	if st != nil && st.proxy.UID != p.UID {
 		e.drop(key, st)
@@ -65,17 +70,20 @@ func (e *Engine) takeInOne(key types.NamespacedName, atStart bool) (tell bool) {
 		return false
 	}
 	if st != nil {
-		st.retire()
+		e.retire(st)
 	}
-	st = &state{proxy: p, judge: newJudge(p.Subject()), began: never}
+	st = &state{proxy: p, judge: newJudge(p.Subject()), began: never, fellAt: never}
 	e.states[key] = st
 	if atStart && p.Reported.Health != fleet.HealthUnknown && p.Reported.Subject == p.Subject() {
 		e.seed(st)
 		return false
 	}
 	e.schedule(st, e.now())
-	return p.Reported.Health != fleet.HealthUnknown
+	return shown(p)
 }
+
+// shown reports whether the status of p says anything of its health.
+func shown(p *fleet.Proxy) bool { return p.Reported.Health != fleet.HealthUnknown || p.Reported.Held }
 
 // seed takes over the verdict that the status shows. The first probe is spread over the interval: the whole fleet is
 // seeded at once.
@@ -84,6 +92,9 @@ func (e *Engine) seed(st *state) {
 	if now := e.opts.Clock.Now(); v.At.After(now) {
 		// Written under another clock; kept, it would hold reports back.
 		v.At = now
+	}
+	if v.Held {
+		e.referee.worked = e.opts.JudgeURL != "" // otherwise it would not have been held
 	}
 	st.judge = seededJudge(v)
 	st.seededAt = e.now()
@@ -100,6 +111,9 @@ func (e *Engine) seed(st *state) {
 // refresh goes over to the snapshot p of the same subject. Changes of the health check take effect at once.
 func (e *Engine) refresh(st *state, p *fleet.Proxy) {
 	old := st.proxy
+	if old.Probe.URL != p.Probe.URL {
+		e.uncount(st)
+	}
 	st.proxy = p
 	now := e.now()
 	switch {
@@ -125,13 +139,14 @@ func (e *Engine) drop(key types.NamespacedName, st *state) {
 	if st == nil {
 		return
 	}
-	st.retire()
+	e.retire(st)
 	delete(e.states, key)
 	e.opts.Metrics.Forget(key.Namespace, key.Name)
 }
 
 // retire makes every queue entry and every probe under way of st void.
-func (st *state) retire() {
+func (e *Engine) retire(st *state) {
+	e.uncount(st)
 	st.next, st.flight, st.judge.seeded = never, nil, false
 }
 

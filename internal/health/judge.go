@@ -21,6 +21,8 @@ type rules struct {
 	failureThreshold int
 	// minReport is the least time between two reports that are not changes of health.
 	minReport time.Duration
+	// held: nothing becomes Unhealthy now; confirmed: what would have is marked as held.
+	held, confirmed bool
 }
 
 // judge is the verdict about one subject and what it takes to change it. It does no I/O and knows no clock.
@@ -36,6 +38,8 @@ type judge struct {
 	verdict fleet.Verdict
 	// oks and fails count the results since the last of the other kind; one of them is 0.
 	oks, fails int
+	// before is the verdict that the present one came after, where that is held or Unhealthy.
+	before fleet.Verdict
 	// seeded: the verdict was taken over and no result has agreed with it yet.
 	seeded bool
 }
@@ -46,7 +50,13 @@ func newJudge(subject fleet.Subject) judge {
 }
 
 // seededJudge takes v over, whose Health is not Unknown, with all counts at zero.
-func seededJudge(v fleet.Verdict) judge { return judge{verdict: v, seeded: true} }
+func seededJudge(v fleet.Verdict) judge {
+	j := judge{verdict: v, before: v, seeded: true}
+	if v.Held {
+		j.before.Held, j.before.Reason, j.before.Message = false, v1alpha1.ReasonProbeSucceeded, ""
+	}
+	return j
+}
 
 // observe takes in the result of a probe that ended at the given time and says whether the verdict is to be reported.
 func (j *judge) observe(r Result, at time.Time, by rules) (report bool) {
@@ -58,6 +68,12 @@ func (j *judge) observe(r Result, at time.Time, by rules) (report bool) {
 		}
 	} else {
 		j.oks, j.fails = 0, j.fails+1
+		if by.confirmed {
+			return j.hold(by, at, false)
+		}
+		if by.held && j.verdict.Health != fleet.Unhealthy {
+			return false
+		}
 		if j.fails >= by.failureThreshold {
 			health = fleet.Unhealthy
 		}
@@ -65,10 +81,17 @@ func (j *judge) observe(r Result, at time.Time, by rules) (report bool) {
 	if r.OK == (j.verdict.Health == fleet.Healthy) {
 		j.seeded = false
 	}
-	if health == j.verdict.Health && !j.refreshes(r, at, by) {
+	switch changes := health != j.verdict.Health; {
+	case j.verdict.Held:
+		if !changes && (!r.OK || health != fleet.Healthy) {
+			return false
+		}
+	case changes:
+		j.before = j.verdict
+	case !j.refreshes(r, at, by):
 		return false
 	}
-	j.seeded = false
+	j.seeded, j.verdict.Held = false, false
 	j.verdict.Health, j.verdict.Reason, j.verdict.Message, j.verdict.At = health, r.Reason, r.Message, at
 	if r.OK {
 		j.verdict.Latency = r.Latency
@@ -97,7 +120,7 @@ func (j *judge) lapse(at time.Time) (report bool) {
 	if !j.seeded {
 		return false
 	}
-	j.seeded = false
+	j.seeded, j.verdict.Held = false, false
 	j.verdict.Health, j.verdict.Reason, j.verdict.Message = fleet.HealthUnknown, v1alpha1.ReasonNotProbed, messageLapsed
 	j.verdict.At = at
 	return true

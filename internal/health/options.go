@@ -1,6 +1,7 @@
 package health
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -36,6 +37,11 @@ type TargetRefusalRecorder interface {
 	ObserveTargetRefusal(namespace, name string)
 }
 
+// SharedCauseRecorder is what a Recorder implements to show how many probe URLs there are whose verdicts are held.
+type SharedCauseRecorder interface {
+	SetSharedCauses(urls int)
+}
+
 // Options configure an Engine. Store and Prober are required, everything else has a default.
 type Options struct {
 	Store  *fleet.Store
@@ -55,6 +61,12 @@ type Options struct {
 	// OnTransition is called after the store has a new verdict, and when a verdict that the status still shows no
 	// longer stands. It must not block; no lock is held.
 	OnTransition func(key types.NamespacedName)
+	// JudgeURL is fetched without any proxy to tell whether failures that most proxies share come from outside of them;
+	// empty for never. See CheckJudgeURL.
+	JudgeURL string
+	// Fetch fetches the JudgeURL and returns nil when it worked; nil wants a 2xx answer within ten seconds. It blocks
+	// until then or until ctx ends.
+	Fetch func(ctx context.Context, url string) error
 	// Rand spreads probes in time. The engine alone uses it from then on.
 	Rand *rand.Rand
 }
@@ -80,6 +92,14 @@ func (o *Options) complete() error {
 	o.SlowWorkers = int(positive("SlowWorkers", int64(o.SlowWorkers), DefaultSlowWorkers))
 	o.Tick = time.Duration(positive("Tick", int64(o.Tick), int64(DefaultTick)))
 	o.MinReportInterval = time.Duration(positive("MinReportInterval", int64(o.MinReportInterval), int64(DefaultMinReportInterval)))
+	if o.JudgeURL != "" {
+		if err := CheckJudgeURL(o.JudgeURL); err != nil {
+			errs = append(errs, fmt.Errorf("JudgeURL: %w", err))
+		}
+	}
+	if o.Fetch == nil {
+		o.Fetch = fetchDirectly
+	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}

@@ -106,6 +106,11 @@ func (e *Engine) endLapsed(now time.Duration) (told []types.NamespacedName) {
 		}
 		e.lapses.pop()
 		st := first.st
+		if c := st.cause; c != nil && c.held {
+			st.seededAt = now
+			e.scheduleLapse(st)
+			continue
+		}
 		if st.judge.lapse(e.opts.Clock.Now()) && e.publish(st) {
 			e.opts.Logger.Info("Verdict from before the start lapsed", "namespace", st.proxy.Key.Namespace, "proxy", st.proxy.Key.Name)
 			told = append(told, st.proxy.Key)

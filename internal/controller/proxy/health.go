@@ -42,6 +42,10 @@ func (ps *pass) verdict(v fleet.Verdict) {
 	case fleet.HealthUnknown:
 		// The condition says so, too.
 	}
+	if v.Held {
+		// It is kept, and offered or not as it was; whether it is still true cannot be known now.
+		status = metav1.ConditionUnknown
+	}
 	reason := v.Reason
 	if reason == "" {
 		reason = v1alpha1.ReasonNotProbed
@@ -50,7 +54,7 @@ func (ps *pass) verdict(v fleet.Verdict) {
 	st := &ps.p.Status
 	st.LatencyMillis, st.LastHealthCheckTime = nil, nil
 	if v.Health == fleet.Healthy {
-		if st.ReplacingSince != nil && st.DrainingSince == nil {
+		if !v.Held && st.ReplacingSince != nil && st.DrainingSince == nil {
 			st.ReplacingSince = nil // the new one works: the place is free for the next
 			ps.leavePlace()
 		}

@@ -1,0 +1,202 @@
+package health
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
+)
+
+// minFailing is how many must fail at one time before their failures may have one cause.
+const minFailing = 5
+
+// messageHeld never names what is held: it must not change while the cause lasts.
+const messageHeld = "most proxies that probe the same url fail and the judge url does too, so this says nothing about the proxy: " +
+	"what was known of it before stands until that ends"
+
+// cause is a probe URL whose failures may all come from the same fault: its target's, or the operator's own network.
+//
+//	             over half, and at least 5, fail          the judge url fails, too
+//	not suspected ───────────────────────► suspected ───────────────────────► confirmed
+//	      ▲                                    │ it works: not held                │
+//	      └───────── half or fewer fail ───────┴───────────────────────────────────┘
+//
+// Verdicts do not become Unhealthy from the moment of the suspicion until the judge URL has worked, as far as it is known
+// to have worked at all. Once it has failed they are held visibly.
+type cause struct {
+	// members have had a result about this URL; failing are those whose latest was a failure.
+	members, failing int
+	// since is when over half began to fail, never while they do not.
+	since time.Duration
+	// held: no verdict becomes Unhealthy now. confirmed: the judge URL has failed since.
+	held, confirmed bool
+}
+
+// count takes in the latest result of st.
+func (e *Engine) count(st *state, ok bool) {
+	if st.cause == nil {
+		url := st.proxy.Probe.URL
+		c := e.causes[url]
+		if c == nil {
+			c = &cause{since: never}
+			e.causes[url] = c
+		}
+		st.cause, st.bad = c, false
+		c.members++
+	}
+	if c := st.cause; st.bad == ok {
+		st.bad = !ok
+		if st.bad {
+			c.failing++
+		} else {
+			c.failing--
+		}
+	}
+}
+
+// uncount takes st out of what it was counted in: it is gone, or probes another URL.
+func (e *Engine) uncount(st *state) {
+	c := st.cause
+	if c == nil {
+		return
+	}
+	if c.members--; st.bad {
+		c.failing--
+	}
+	st.cause, st.bad = nil, false
+	if c.members == 0 {
+		delete(e.causes, st.proxy.Probe.URL)
+	}
+}
+
+func (c *cause) suspicious() bool { return c.failing >= minFailing && 2*c.failing > c.members }
+
+// weigh brings c up to date after its counts or what is known of the judge URL have changed, and returns the Proxies whose
+// verdicts that changes.
+func (e *Engine) weigh(c *cause, now time.Duration) (told []types.NamespacedName) {
+	switch suspicious := c.suspicious(); {
+	case suspicious && c.since == never:
+		c.since = now
+		e.referee.ask()
+	case !suspicious:
+		c.since = never
+	}
+	held, confirmed := false, false
+	if c.since != never && e.referee.worked {
+		held = !e.referee.worksSince(c.since)
+		confirmed = held && e.referee.failedSince(c.since)
+	}
+	if held == c.held && confirmed == c.confirmed {
+		return nil
+	}
+	wasConfirmed := c.confirmed
+	c.held, c.confirmed = held, confirmed
+	switch {
+	case confirmed && !wasConfirmed:
+		told = e.each(c, e.hold)
+		e.opts.Logger.Info("Verdicts are held: most proxies that probe one url fail, and so does the judge url",
+			"failing", c.failing, "probing", c.members, "held", len(told))
+	case wasConfirmed && !confirmed:
+		told = e.each(c, e.resume)
+		e.opts.Logger.Info("Verdicts are no longer held", "failing", c.failing, "probing", c.members, "resumed", len(told))
+	}
+	if !held {
+		e.each(c, e.probeOverdue)
+	}
+	e.showCauses()
+	return told
+}
+
+// weighAll is weigh for every cause.
+func (e *Engine) weighAll(now time.Duration) (told []types.NamespacedName) {
+	for _, c := range e.causes {
+		told = append(told, e.weigh(c, now)...)
+	}
+	return told
+}
+
+// each calls f for every member of c, and returns those for which it wants the reconciler told.
+func (e *Engine) each(c *cause, f func(*state) bool) (told []types.NamespacedName) {
+	for key, st := range e.states {
+		if st.cause == c && f(st) {
+			told = append(told, key)
+		}
+	}
+	return told
+}
+
+// hold keeps a verdict that would be Unhealthy by now, and takes back one that became so since the judge URL last worked.
+func (e *Engine) hold(st *state) bool {
+	return st.judge.hold(e.rulesFor(st.proxy), e.opts.Clock.Now(), st.fellAt != never && st.fellAt >= e.referee.lastWorked) && e.publish(st)
+}
+
+// resume ends that; a full run of failures is needed from now on.
+func (e *Engine) resume(st *state) bool { return st.judge.resume(e.opts.Clock.Now()) && e.publish(st) }
+
+// probeOverdue probes at once what was kept from becoming Unhealthy for nothing.
+func (e *Engine) probeOverdue(st *state) bool {
+	if st.flight == nil && st.judge.verdict.Health != fleet.Unhealthy && st.judge.fails >= e.rulesFor(st.proxy).failureThreshold {
+		e.schedule(st, e.now())
+		e.wakeFor(st.next)
+	}
+	return false
+}
+
+// showCauses tells the metrics.
+func (e *Engine) showCauses() {
+	m, ok := e.opts.Metrics.(SharedCauseRecorder)
+	if !ok {
+		return
+	}
+	urls := 0
+	for _, c := range e.causes {
+		if c.confirmed {
+			urls++
+		}
+	}
+	m.SetSharedCauses(urls)
+}
+
+// Replaceable reports whether the Proxy under key may be replaced for being Unhealthy: the engine says so of exactly this
+// subject, from probes of its own, and the failures do not look like having a cause outside of the proxy. suspected is
+// true when only the last is missing.
+func (e *Engine) Replaceable(key types.NamespacedName, subject fleet.Subject) (replaceable, suspected bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	st := e.states[key]
+	if st == nil || st.judge.seeded || st.judge.verdict.Health != fleet.Unhealthy || st.judge.verdict.Subject != subject {
+		return false, false
+	}
+	c := st.cause
+	suspected = c != nil && c.since != never && !e.referee.worksSince(c.since)
+	return !suspected, suspected
+}
+
+// hold marks the verdict as held where r would have made it Unhealthy, or where that has just happened: fell.
+func (j *judge) hold(by rules, at time.Time, fell bool) (report bool) {
+	switch {
+	case j.verdict.Held:
+		return false
+	case j.verdict.Health == fleet.Unhealthy && fell:
+		j.verdict = j.before
+	case j.verdict.Health == fleet.Unhealthy || j.fails < by.failureThreshold:
+		return false
+	default:
+		j.before = j.verdict
+	}
+	j.verdict.Held, j.verdict.Reason, j.verdict.Message, j.verdict.At = true, v1alpha1.ReasonSharedCauseSuspected, messageHeld, at
+	return true
+}
+
+// resume gives the verdict back as it was before it was held.
+func (j *judge) resume(at time.Time) (report bool) {
+	j.oks, j.fails = 0, 0
+	if !j.verdict.Held {
+		return false
+	}
+	j.verdict = j.before
+	j.verdict.At = at
+	return true
+}
