@@ -138,6 +138,8 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 	ledger, err := lease.New(lease.Options{
 		Fleet: a.store, Clock: a.clock, CooldownWindow: o.cooldownWindow, MaxLifetime: o.maxLeaseLife, MayGrant: a.leading,
 		StartupHold: o.startupHold,
+		// Each holds a connection, and those who do not wait need some, too.
+		MaxWaiting: max(1, o.maxConnections/2),
 	})
 	if err != nil {
 		return err
@@ -172,7 +174,7 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 	engine, err := health.New(health.Options{
 		Store: a.store, Prober: health.NewProber(health.ProberOptions{DialPolicy: health.RefuseInternal(external)}), Clock: a.clock,
 		Workers: o.healthWorkers, Tick: o.healthTick, MinReportInterval: o.minReportInterval, Metrics: m,
-		Logger: a.mgr.GetLogger().WithName("health"), OnTransition: a.triggers.Wake,
+		Logger: a.mgr.GetLogger().WithName("health"), OnTransition: a.triggers.Wake, JudgeURL: o.judgeURL,
 	})
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/controller/proxy"
+	"github.com/egress-proxies/egress-proxies-operator/internal/health"
 )
 
 // options are the operator's settings. Each is a flag and an environment variable EPX_<FLAG>; the flag wins.
@@ -45,6 +46,7 @@ type options struct {
 
 	healthWorkers     int
 	healthTick        time.Duration
+	judgeURL          string
 	minReportInterval time.Duration
 	externalAllow     string
 
@@ -108,6 +110,8 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	f.DurationVar(&o.skewAllowance, "clock-skew-allowance", 5*time.Second, "how far the clocks of two replicas may be apart (0s to 10m)")
 
 	f.IntVar(&o.healthWorkers, "health-workers", 64, "probes side by side, those that take longer than a second aside (1 to 10000)")
+	f.StringVar(&o.judgeURL, "judge-url", "", "http or https `url` that is fetched without a proxy when over half of the proxies that probe one url fail: "+
+		"while it fails, too, no verdict becomes Unhealthy and nothing is replaced for being so; empty for never")
 	f.DurationVar(&o.healthTick, "health-tick", time.Second, "how often due probes are looked for (100ms to 1m)")
 	f.DurationVar(&o.minReportInterval, "min-report-interval", 60*time.Second, "least time between two reports of a changed latency or reason (1s to 1h)")
 	f.StringVar(&o.externalAllow, "external-allow-cidrs", "", "comma-separated `CIDRs` in which External endpoints may lie although they are loopback, link-local or metadata addresses")
@@ -242,6 +246,11 @@ func (o *options) validate() error {
 	duration("clock-skew-allowance", o.skewAllowance, 0, 10*time.Minute)
 	number("health-workers", o.healthWorkers, 1, 10_000)
 	duration("health-tick", o.healthTick, 100*time.Millisecond, time.Minute)
+	if o.judgeURL != "" {
+		if err := health.CheckJudgeURL(o.judgeURL); err != nil {
+			errs = append(errs, fmt.Errorf("--judge-url: %w", err)) // it may hold a token
+		}
+	}
 	duration("min-report-interval", o.minReportInterval, time.Second, time.Hour)
 	duration("gc-interval", o.gcInterval, 10*time.Second, 24*time.Hour)
 	duration("gc-min-age", o.gcMinAge, time.Minute, 24*time.Hour)

@@ -20,6 +20,7 @@ type Metrics struct {
 	probeLast        *prometheus.GaugeVec
 	probeFailures    *prometheus.CounterVec
 	targetRefusals   *prometheus.CounterVec
+	sharedCauses     prometheus.Gauge
 	leaseRequests    *prometheus.CounterVec
 	orphansDeleted   *prometheus.CounterVec
 	gcFailures       *prometheus.CounterVec
@@ -52,6 +53,9 @@ func New(r prometheus.Registerer, store *fleet.Store, leases func() int) (*Metri
 			Name: prefix + "lease_requests_total", Help: "Requests for a lease by how they ended.",
 		}, []string{"outcome"}),
 	}
+	m.sharedCauses = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: prefix + "healthcheck_shared_causes", Help: "Probe URLs whose verdicts are held because most proxies and the judge URL fail.",
+	})
 	m.orphansDeleted = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: prefix + "orphans_deleted_total", Help: "Orphaned instances that were deleted.",
 	}, []string{"provider"})
@@ -68,7 +72,7 @@ func New(r prometheus.Registerer, store *fleet.Store, leases func() int) (*Metri
 		Name: prefix + "leases_active", Help: "Leases held at this moment.",
 	}, func() float64 { return float64(leases()) })
 	for _, c := range []prometheus.Collector{
-		m.providerRequests, m.providerDuration, m.probes, m.probeLast, m.probeFailures, m.targetRefusals, m.leaseRequests, active, phases{store},
+		m.providerRequests, m.providerDuration, m.probes, m.probeLast, m.probeFailures, m.targetRefusals, m.sharedCauses, m.leaseRequests, active, phases{store},
 		m.orphansDeleted, m.gcFailures, m.gcHeld, m.gcSwept,
 	} {
 		if err := r.Register(c); err != nil {
@@ -98,6 +102,9 @@ func (m *Metrics) ObserveProbe(namespace, name string, took time.Duration, ok bo
 func (m *Metrics) ObserveTargetRefusal(namespace, name string) {
 	m.targetRefusals.WithLabelValues(namespace, name).Inc()
 }
+
+// SetSharedCauses shows for how many probe URLs verdicts are held.
+func (m *Metrics) SetSharedCauses(urls int) { m.sharedCauses.Set(float64(urls)) }
 
 // Forget drops the series of one proxy.
 func (m *Metrics) Forget(namespace, name string) {

@@ -22,6 +22,7 @@ import (
 var (
 	_ health.Recorder              = (*metrics.Metrics)(nil)
 	_ health.TargetRefusalRecorder = (*metrics.Metrics)(nil)
+	_ health.SharedCauseRecorder   = (*metrics.Metrics)(nil)
 	_ discovery.LeaseMetrics       = (*metrics.Metrics)(nil)
 	_ instrument.RequestRecorder   = (*metrics.Metrics)(nil)
 )
@@ -81,6 +82,7 @@ func TestEveryMethodShowsInAScrape(t *testing.T) {
 	f.ObserveProbe("ns", "b", 2*time.Second, false, v1alpha1.ReasonTimeout)
 	f.ObserveProbe("ns", "b", time.Second, false, v1alpha1.ReasonTimeout)
 	f.ObserveTargetRefusal("ns", "b")
+	f.SetSharedCauses(2)
 	f.LeaseRequest(discovery.OutcomeGranted)
 	f.leases = 7
 	want(t, "after one of each", f.scrape(t), true,
@@ -95,6 +97,7 @@ func TestEveryMethodShowsInAScrape(t *testing.T) {
 		`healthcheck_failures_total{namespace="ns",proxy="a"} 0`,
 		`healthcheck_failures_total{namespace="ns",proxy="b"} 2`,
 		`healthcheck_target_refusals_total{namespace="ns",proxy="b"} 1`,
+		`healthcheck_shared_causes 2`,
 		`lease_requests_total{outcome="granted"} 1`,
 		`leases_active 7`,
 	)

@@ -118,6 +118,10 @@ func (o *operating) Verdict(key types.NamespacedName) (fleet.Verdict, bool) {
 	return fleet.Verdict{Subject: p.Subject(), Health: fleet.Healthy, Reason: v1alpha1.ReasonProbeSucceeded, Latency: time.Millisecond}, true
 }
 
+func (o *operating) Replaceable(types.NamespacedName, fleet.Subject) (replaceable, suspected bool) {
+	return false, false
+}
+
 func (o *operating) Withdraw(fleet.LeaseKey) int { return 0 }
 func (o *operating) Readmit(fleet.LeaseKey)      {}
 func (o *operating) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {

@@ -241,6 +241,10 @@ func (o one) Lookup(name string) (registry.Handle, bool) { return o.h, name == o
 type blind struct{}
 
 func (blind) Verdict(types.NamespacedName) (fleet.Verdict, bool) { return fleet.Verdict{}, false }
+
+func (blind) Replaceable(types.NamespacedName, fleet.Subject) (replaceable, suspected bool) {
+	return false, false
+}
 func (blind) Seen(string, string, string) (provider.Instance, bool) {
 	return provider.Instance{}, false
 }

@@ -24,6 +24,11 @@ func (h *prober) Verdict(types.NamespacedName) (fleet.Verdict, bool) {
 	return h.verdict, h.verdict.Subject != (fleet.Subject{})
 }
 
+// Replaceable implements proxy.Health.
+func (h *prober) Replaceable(_ types.NamespacedName, subject fleet.Subject) (replaceable, suspected bool) {
+	return h.verdict.Health == fleet.Unhealthy && h.verdict.Subject == subject, false
+}
+
 // follow takes in what the object now says.
 func (h *prober) follow(p *v1alpha1.Proxy) {
 	if p == nil || p.Status.IP == "" || !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionProvisioned) {

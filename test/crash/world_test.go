@@ -295,6 +295,10 @@ type noHealth struct{}
 
 func (noHealth) Verdict(types.NamespacedName) (fleet.Verdict, bool) { return fleet.Verdict{}, false }
 
+func (noHealth) Replaceable(types.NamespacedName, fleet.Subject) (replaceable, suspected bool) {
+	return false, false
+}
+
 type noFleet struct{}
 
 func (noFleet) Count(string) fleet.Count            { return fleet.Count{Recorded: 1} }

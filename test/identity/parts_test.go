@@ -59,6 +59,10 @@ func (a answering) Verdict(key types.NamespacedName) (fleet.Verdict, bool) {
 	return p.Verdict, true
 }
 
+func (a answering) Replaceable(types.NamespacedName, fleet.Subject) (replaceable, suspected bool) {
+	return false, false
+}
+
 type unleased struct{}
 
 func (unleased) Withdraw(fleet.LeaseKey) int { return 0 }

@@ -28,6 +28,9 @@ type Providers interface {
 // Health tells the verdict of the health engine about a Proxy; ok is false while it has none. It does not block.
 type Health interface {
 	Verdict(key types.NamespacedName) (v fleet.Verdict, ok bool)
+	// Replaceable reports whether the Proxy is Unhealthy by what the engine itself has seen of exactly this subject, and
+	// through no fault that most others share. suspected is true when only the last is in doubt.
+	Replaceable(key types.NamespacedName, subject fleet.Subject) (replaceable, suspected bool)
 }
 
 // Observations tells what the last list of a provider showed. It does not block.

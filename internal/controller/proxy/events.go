@@ -41,6 +41,8 @@ func (ps *pass) announce(ctx context.Context, before, after *v1alpha1.Proxy) {
 			ps.event(ctx, corev1.EventTypeNormal, v1alpha1.ReasonReady, "Probe", ready.Message)
 		}
 	case was == nil || was.Reason == ready.Reason || ready.Reason == v1alpha1.ReasonNotProbed:
+	case ready.Reason == v1alpha1.ReasonSharedCauseSuspected:
+		ps.event(ctx, corev1.EventTypeWarning, ready.Reason, "Probe", ready.Message)
 	case meta.IsStatusConditionFalse(after.Status.Conditions, v1alpha1.ConditionHealthy):
 		// Also when it was not Ready before: the first cause may not be the one that lasts.
 		ps.event(ctx, corev1.EventTypeWarning, "NotReady", "Probe", ready.Reason+": "+ready.Message)

@@ -54,7 +54,7 @@ func (ps *pass) verdict(v fleet.Verdict) {
 	st := &ps.p.Status
 	st.LatencyMillis, st.LastHealthCheckTime = nil, nil
 	if v.Health == fleet.Healthy {
-		if !v.Held && st.ReplacingSince != nil && st.DrainingSince == nil {
+		if st.ReplacingSince != nil && st.DrainingSince == nil {
 			st.ReplacingSince = nil // the new one works: the place is free for the next
 			ps.leavePlace()
 		}

@@ -43,6 +43,9 @@ func (ps *pass) act(ctx context.Context) (ctrl.Result, error) {
 	}
 	switch decide(ps.seen, false) {
 	case stepSettle:
+		if ps.takeAddress(); ps.worn() {
+			return ps.replace(ctx)
+		}
 		return ps.settle(ctx)
 	case stepReplace:
 		return ps.replace(ctx)
@@ -91,9 +94,16 @@ func (ps *pass) settle(ctx context.Context) (ctrl.Result, error) {
 		ps.provisioned(metav1.ConditionTrue, v1alpha1.ReasonUpdateBlocked, ps.blocked.reason+": "+ps.blocked.message)
 	} else if !ps.handoverFailed() {
 		// The provider's own words would change with every poll; what matters about a running instance is elsewhere.
-		ps.provisioned(metav1.ConditionTrue, v1alpha1.ReasonCreated, "the instance is running")
+		message := runningMessage
+		if ps.suspected {
+			message += suspectedMessage
+		}
+		ps.provisioned(metav1.ConditionTrue, v1alpha1.ReasonCreated, message)
 	}
 	ps.health()
+	if left, wears := ps.wears(ps.p); wears && left > 0 {
+		ps.soon(left)
+	}
 	if err := ps.write(ctx); err != nil {
 		return ctrl.Result{}, err
 	}

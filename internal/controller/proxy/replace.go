@@ -36,6 +36,7 @@ func (ps *pass) replace(ctx context.Context) (ctrl.Result, error) {
 	}
 	ps.r.memory.succeeded(ps.key)
 	if ps.p.Status.DrainingSince == nil {
+		followed := ps.p.Status.ReplacingSince != nil
 		if !ps.takePlace() {
 			return ps.keepServing(ctx, waitingMessage, ps.nextTurn)
 		}
@@ -43,13 +44,16 @@ func (ps *pass) replace(ctx context.Context) (ctrl.Result, error) {
 			// Whoever acts must have seen the instance itself.
 			ref, _ := ps.ref()
 			ps.get(ctx, ref)
-			if ps.compare(); ps.seen != sightDrifted {
+			if ps.compare(); ps.seen != sightDrifted && (ps.seen != sightRunning || !ps.worn()) {
 				ps.p.Status.ReplacingSince = nil
 				ps.leavePlace()
 				return ps.act(ctx)
 			}
 		}
 		ps.p.Status.DrainingSince = ptr.To(ps.now())
+		if ps.seen == sightRunning {
+			ps.noteWorn(followed)
+		}
 	}
 	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonDraining, "withdrawn to be replaced ("+ps.why()+"); its leases may end first")
 	ps.health()
@@ -72,6 +76,9 @@ func (ps *pass) replace(ctx context.Context) (ctrl.Result, error) {
 func (ps *pass) why() string {
 	if ps.replaceAsked() {
 		return "asked for by annotation"
+	}
+	if ps.seen == sightRunning {
+		return "Unhealthy for longer than spec.replaceUnhealthyAfter"
 	}
 	return "the spec changed"
 }

@@ -276,6 +276,8 @@ func (l labelled) Get(ctx context.Context, key client.ObjectKey, obj client.Obje
 type verdicts struct {
 	mu sync.Mutex
 	m  map[types.NamespacedName]fleet.Verdict
+
+	suspect bool
 }
 
 func (v *verdicts) Verdict(key types.NamespacedName) (fleet.Verdict, bool) {
@@ -295,6 +297,23 @@ func (v *verdicts) say(p *v1alpha1.Proxy, h fleet.Health, reason string, latency
 	v.m[client.ObjectKeyFromObject(p)] = fleet.Verdict{
 		Subject: fleet.FromObject(p, nil).Subject(), Health: h, Reason: reason, Latency: latency, At: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	}
+}
+
+// Replaceable says what suspect says of an Unhealthy Proxy.
+func (v *verdicts) Replaceable(key types.NamespacedName, subject fleet.Subject) (replaceable, suspected bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if got := v.m[key]; got.Health != fleet.Unhealthy || got.Subject != subject {
+		return false, false
+	}
+	return !v.suspect, v.suspect
+}
+
+// suspects makes the engine suspect a shared cause of all that is Unhealthy.
+func (v *verdicts) suspects(it bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.suspect = it
 }
 
 // recorder keeps events as text.
@@ -317,4 +336,13 @@ func (r *recorder) all() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]string(nil), r.list...)
+}
+
+// hold makes the engine keep the verdict about p as it is.
+func (v *verdicts) hold(p *v1alpha1.Proxy) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	held := v.m[client.ObjectKeyFromObject(p)]
+	held.Held, held.Reason = true, v1alpha1.ReasonSharedCauseSuspected
+	v.m[client.ObjectKeyFromObject(p)] = held
 }

@@ -38,7 +38,7 @@ func (ps *pass) write(ctx context.Context) error {
 	}
 	if wait := messageInterval - ps.r.Clock.Since(ps.lastWording()); wait > 0 {
 		ps.p.Status = *ps.base.Status.DeepCopy()
-		ps.later = wait
+		ps.soon(wait)
 		return nil
 	}
 	ps.r.memory.with(ps.key, func(e *entry) { e.messageWritten = ps.r.Clock.Now() })
