@@ -42,6 +42,14 @@ func (m model) list(keep func(*fleet.Proxy) bool) []fleet.Proxy {
 
 func (m model) apply(p fleet.Proxy) {
 	old, ok := m[p.Key]
+	if p.Credentials != nil && old.Credentials != nil && p.Credentials.Revision != old.Credentials.Revision {
+		same := p
+		same.Credentials = old.Credentials
+		works := old.Verdict.Subject == old.Subject() && old.Verdict.Health == fleet.Healthy
+		if same.Subject() == old.Subject() && (works || old.Next != nil) { // nothing but the credentials is another
+			p.Next, p.Credentials = p.Credentials, old.Credentials
+		}
+	}
 	p.Verdict = fleet.Verdict{Subject: p.Subject()}
 	if ok && old.Subject() == p.Subject() {
 		p.Verdict = old.Verdict
@@ -105,8 +113,25 @@ func TestStoreIsItsModel(t *testing.T) {
 					t.Skip()
 				}
 				p.Cordoned = !p.Cordoned
+				if p.Next != nil { // what comes in holds what the spec names
+					p.Credentials, p.Next = p.Next, nil
+				}
 				m.apply(p)
 				s.Apply(&p)
+			},
+			"promote": func(t *rapid.T) {
+				k, r := key.Draw(t, "key"), rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "revision")
+				p := m[k]
+				v := fleet.Verdict{Subject: p.Subject(), Health: fleet.Health(rapid.IntRange(0, 2).Draw(t, "health"))}
+				v.Subject.CredentialRevision = r
+				due := p.Next != nil && p.Next.Revision == r
+				if s.Promote(k, r, v) != due {
+					t.Fatalf("Promote: %v, next is %+v", !due, p.Next)
+				}
+				if due {
+					p.Credentials, p.Next, p.Verdict = p.Next, nil, v
+					m[k] = p
+				}
 			},
 			"remove": func(t *rapid.T) {
 				k, u := key.Draw(t, "key"), uid.Draw(t, "uid")

@@ -110,6 +110,9 @@ type Proxy struct {
 	Probe       v1alpha1.Probe
 	// Credentials are what the proxy asks of clients; nil when the spec names none or they cannot be read.
 	Credentials *provider.Credentials
+	// Next are the credentials that the spec names by now, while the proxy is still offered with those from before; nil
+	// otherwise.
+	Next *provider.Credentials
 	// CredentialsMissing: the spec names credentials that cannot be read.
 	CredentialsMissing bool
 	// ObservedAt is when the endpoint was last seen to belong to the instance; it decides between two claims.

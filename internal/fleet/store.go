@@ -83,6 +83,9 @@ func (s *Store) Apply(next *Proxy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.proxies[next.Key]
+	if old != nil {
+		next.rotate(old)
+	}
 	next.Verdict = Verdict{Subject: next.Subject()}
 	if old != nil && old.Verdict.Subject == next.Subject() {
 		next.Verdict = old.Verdict

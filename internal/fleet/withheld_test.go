@@ -41,7 +41,7 @@ func TestHealthyMeansExactlyThis(t *testing.T) {
 		"attempt":  func(p *fleet.Proxy) { p.Attempt++ },
 		"host":     func(p *fleet.Proxy) { p.Endpoint.Host = "b.test" },
 		"port":     func(p *fleet.Proxy) { p.Endpoint.Port++ },
-		"rotation": withRevision("r2"),
+		"rotation": func(p *fleet.Proxy) { withRevision("r2")(p); p.Attempt++ },
 		"auth":     func(p *fleet.Proxy) { p.Credentials = nil },
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -18,15 +18,14 @@ func (e *Engine) launch(ctx context.Context, st *state, lane laneName, now time.
 	}
 	st.flight, st.began, st.next = j, now, never
 	e.jobs.Go(func() {
-		t := TargetOf(j.proxy)
-		t.Due = e.base.Add(j.due)
-		e.land(ctx, j, e.opts.Prober.Probe(ctx, t))
+		r, rotated := e.probe(ctx, j)
+		e.land(ctx, j, r, rotated)
 	})
 	return true
 }
 
-// land takes in the result of j.
-func (e *Engine) land(ctx context.Context, j *job, r Result) {
+// land takes in the result of j, and whether it came about with the credentials that the proxy is being rotated to.
+func (e *Engine) land(ctx context.Context, j *job, r Result, rotated bool) {
 	e.mu.Lock()
 	e.lanes.leave(j)
 	var told []types.NamespacedName
@@ -36,6 +35,7 @@ func (e *Engine) land(ctx context.Context, j *job, r Result) {
 		if r.Inconclusive {
 			e.opts.Logger.V(1).Info("Probe inconclusive", "namespace", j.proxy.Key.Namespace, "proxy", j.proxy.Key.Name, "message", r.Message)
 		} else {
+			e.rotate(st, j, rotated)
 			told = e.record(st, r)
 		}
 		e.schedule(st, max(e.now(), st.began+e.delay(st)))

@@ -29,6 +29,8 @@ type state struct {
 	bad   bool
 	// fellAt is when the verdict last went from Healthy to Unhealthy, never before that.
 	fellAt time.Duration
+	// rotatedAt is when the credentials that the proxy is being rotated to were first seen.
+	rotatedAt time.Duration
 	// flight is the probe whose result is awaited. Results of others are dropped.
 	flight *job
 }
@@ -72,7 +74,7 @@ func (e *Engine) takeInOne(key types.NamespacedName, atStart bool) (tell bool) {
 	if st != nil {
 		e.retire(st)
 	}
-	st = &state{proxy: p, judge: newJudge(p.Subject()), began: never, fellAt: never}
+	st = &state{proxy: p, judge: newJudge(p.Subject()), began: never, fellAt: never, rotatedAt: e.now()}
 	e.states[key] = st
 	if atStart && p.Reported.Health != fleet.HealthUnknown && p.Reported.Subject == p.Subject() {
 		e.seed(st)
@@ -111,6 +113,12 @@ func (e *Engine) seed(st *state) {
 // refresh goes over to the snapshot p of the same subject. Changes of the health check take effect at once.
 func (e *Engine) refresh(st *state, p *fleet.Proxy) {
 	old := st.proxy
+	if !sameNext(old, p) && p.Next != nil {
+		st.rotatedAt = e.now()
+		if st.flight == nil {
+			e.schedule(st, e.now())
+		}
+	}
 	if old.Probe.URL != p.Probe.URL {
 		e.uncount(st)
 	}

@@ -38,7 +38,10 @@ func (e *Engine) delay(st *state) time.Duration {
 	d := whole * time.Duration(st.judge.backoff(e.rulesFor(st.proxy)))
 	d += time.Duration(float64(d) * jitter * (2*e.opts.Rand.Float64() - 1))
 	if d > maxBackoff*whole {
-		return maxBackoff * whole
+		d = maxBackoff * whole
+	}
+	if st.proxy.Next != nil {
+		d = min(d, rotationProbe)
 	}
 	return d
 }

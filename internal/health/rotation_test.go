@@ -1,0 +1,162 @@
+package health
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+)
+
+// rotating is a rig with one healthy proxy that asks for credentials of the revision in takes.
+type rotating struct {
+	*rig
+	takes atomic.Value
+}
+
+func underRotation(t *testing.T, f func(*rotating)) {
+	t.Helper()
+	o := &rotating{}
+	o.takes.Store("old")
+	underTest(t, nil, func(r *rig) {
+		o.rig = r
+		r.auto = func(t Target) Result {
+			if t.Credentials == nil || t.Credentials.Revision != o.takes.Load() {
+				return bad(v1alpha1.ReasonProxyAuthFailed)
+			}
+			return good(50 * time.Millisecond)
+		}
+		r.start()
+		o.secret("old")
+		r.pass(time.Minute)
+		if got := o.offered(); got != "old" {
+			t.Fatalf("offered with %q before anything is rotated", got)
+		}
+		f(o)
+	})
+}
+
+// secret makes the spec name credentials of that revision.
+func (o *rotating) secret(revision string, change ...func(*fleet.Proxy)) {
+	o.store.Apply(proxy("a", append(change, func(p *fleet.Proxy) {
+		p.Probe.Interval = 5 * time.Minute
+		p.Credentials = &provider.Credentials{Username: "u", Password: "p", Revision: revision}
+	})...))
+}
+
+func (o *rotating) offered() string {
+	p := o.store.Get(keyOf("a"))
+	if p.Withheld() != fleet.WithheldNot {
+		return ""
+	}
+	return p.Credentials.Revision
+}
+
+// over returns with what the proxy was offered in the meantime, in turn.
+func (o *rotating) over(d time.Duration) string {
+	var seen []string
+	for end := o.clock.Now().Add(d); o.clock.Now().Before(end); {
+		if now := o.offered(); len(seen) == 0 || seen[len(seen)-1] != now {
+			seen = append(seen, now)
+		}
+		o.pass(100 * time.Millisecond)
+	}
+	return fmt.Sprintf("%q", seen)
+}
+
+func TestARotationTakesNothingOffOffer(t *testing.T) {
+	underRotation(t, func(o *rotating) {
+		o.secret("new")
+		if got := o.over(time.Minute); got != `["old"]` {
+			t.Errorf("before the proxy takes the new ones it is offered with %s", got)
+		}
+		o.takes.Store("new")
+		if got := o.over(12 * time.Second); got != `["old" "new"]` {
+			t.Errorf("then with %s", got)
+		}
+		if v, _ := o.engine.Verdict(keyOf("a")); v.Health != fleet.Healthy || v.Subject.CredentialRevision != "new" {
+			t.Errorf("the verdict is %+v", v)
+		}
+		o.secret("new") // the informer's next event
+		if got := o.over(10 * time.Minute); got != `["new"]` {
+			t.Errorf("and then with %s", got)
+		}
+	})
+}
+
+func TestNewCredentialsThatWorkAreTakenAtOnce(t *testing.T) {
+	underRotation(t, func(o *rotating) {
+		o.takes.Store("new")
+		o.secret("new")
+		if got := o.over(2 * time.Second); got != `["old" "new"]` && got != `["new"]` {
+			t.Errorf("offered with %s", got)
+		}
+	})
+}
+
+func TestOldCredentialsLastTwoMinutes(t *testing.T) {
+	underRotation(t, func(o *rotating) {
+		o.secret("new")
+		if got := o.over(rotationTime - time.Second); got != `["old"]` {
+			t.Errorf("within two minutes offered with %s", got)
+		}
+		o.over(rotationProbe + 3*time.Second)
+		if got := o.over(time.Hour); got != `[""]` || o.health("a") != fleet.Unhealthy {
+			t.Errorf("afterwards offered with %s, %v", got, o.health("a"))
+		}
+	})
+}
+
+func TestARotationTakenBack(t *testing.T) {
+	underRotation(t, func(o *rotating) {
+		o.secret("new")
+		o.over(30 * time.Second)
+		o.secret("old")
+		if got := o.over(10 * time.Minute); got != `["old"]` {
+			t.Errorf("offered with %s", got)
+		}
+		if p := o.store.Get(keyOf("a")); p.Next != nil {
+			t.Error("still being rotated")
+		}
+	})
+}
+
+func TestAnotherRotationMeanwhile(t *testing.T) {
+	underRotation(t, func(o *rotating) {
+		o.secret("new")
+		o.over(time.Minute)
+		o.secret("newer")
+		if got := o.over(rotationTime - 10*time.Second); got != `["old"]` {
+			t.Errorf("offered with %s", got)
+		}
+		o.takes.Store("newer")
+		if got := o.over(15 * time.Second); got != `["old" "newer"]` {
+			t.Errorf("then with %s", got)
+		}
+	})
+}
+
+// What does not work, or is another instance by now, has nothing that could go on.
+func TestOnlyWhatWorksIsRotatedGently(t *testing.T) {
+	underRotation(t, func(o *rotating) {
+		o.secret("new", attempt(2))
+		if got := o.offered(); got != "" {
+			t.Errorf("a new instance is offered with %q", got)
+		}
+	})
+	underRotation(t, func(o *rotating) {
+		o.takes.Store("neither")
+		o.over(time.Hour)
+		o.secret("new")
+		if p := o.store.Get(keyOf("a")); p.Next != nil || p.Credentials.Revision != "new" {
+			t.Errorf("an unhealthy one goes on with %s", p.Credentials.Revision)
+		}
+		o.takes.Store("new")
+		if got := o.over(3 * time.Second); got != `["" "new"]` {
+			t.Errorf("offered with %s", got)
+		}
+	})
+}
