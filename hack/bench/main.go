@@ -17,8 +17,8 @@ import (
 
 const runs = "5"
 
-// apart is what hack/bench/leases measures with both sizes of fleet taking turns.
-const apart = "^BenchmarkAcquire$"
+// apart is what hack/bench/leases and hack/bench/probes measure with both sizes of fleet taking turns.
+const apart = "^Benchmark(Acquire|DueProbe)$"
 
 // line is a benchmark's own: name, iterations, then pairs of value and unit.
 var line = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.+)$`)
@@ -29,11 +29,13 @@ func main() {
 		return
 	}
 	measure("-skip", apart, "./internal/...")
-	cmd := exec.Command("go", "run", "./hack/bench/leases")
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := cmd.Run(); err != nil {
-		fmt.Fprintf(os.Stderr, "bench: leases: %v\n", err)
-		os.Exit(1)
+	for _, whole := range []string{"leases", "probes"} {
+		cmd := exec.Command("go", "run", "./hack/bench/"+whole)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Run(); err != nil {
+			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", whole, err)
+			os.Exit(1)
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ type Options struct {
 	Workers     int
 	SlowWorkers int
 	// Tick is the longest time between two looks for due probes; a look is taken when something is due, but at most
-	// every fiftieth of it.
+	// every twentieth of it.
 	Tick time.Duration
 	// MinReportInterval is the least time between two reports about a proxy whose health does not change.
 	MinReportInterval time.Duration

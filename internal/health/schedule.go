@@ -16,7 +16,7 @@ const (
 	// jitter is the share by which each interval is made longer or shorter, lest probes fall into step.
 	jitter = 0.1
 	// looksPerTick bounds how often the loop looks: nearby probes begin together.
-	looksPerTick = 50
+	looksPerTick = 20
 )
 
 // interval returns the time between two probes of p.
