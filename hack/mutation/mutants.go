@@ -7,6 +7,7 @@ const (
 	gc         = "./internal/gc"
 	guard      = "./internal/provider/instrument"
 	leases     = "./internal/lease"
+	prober     = "./internal/health"
 )
 
 // mutants are the rules, broken. Each replaces the line that holds a rule.
@@ -129,12 +130,28 @@ func mutants() []mutant {
 			from: "	if until := a.coolsUntil(target); until.After(now) {", to: "	if until := a.coolsUntil(target); until.After(now) && now.IsZero() {",
 			pkg: "./internal/lease", test: "TestGrantsKeepCapsAndCooldowns"},
 		{rule: "R26", what: "a repeated request gets another lease", file: "internal/lease/acquire.go",
-			from: "	if req.Key != \"\" {\n		if r := l.keys", to: "	if req.Key == \"?\" {\n		if r := l.keys", pkg: leases, test: "TestARequestWithAKeyYieldsOneLease"},
-		{rule: "R27", what: "the last to come is the first served", file: "internal/lease/waiters.go",
-			from: "w.came < first.came", to: "w.came > first.came", pkg: leases, test: "TestAProxyGoesToWhoeverHasWaitedLongestOfThoseItWouldDoFor"},
+			from: "	if r := l.keys[req.keyName()]; r != nil {", to: "	if r := l.keys[req.keyName()]; r != nil && req.Key == \"?\" {", pkg: leases, test: "TestARequestWithAKeyYieldsOneLease"},
+		{rule: "R27", what: "the last to come is the first served", file: "internal/lease/lines.go",
+			from: "l.first > first.first", to: "l.first < first.first", pkg: leases, test: "TestAProxyGoesToWhoeverHasWaitedLongestOfThoseItWouldDoFor"},
 		{rule: "R27", what: "a newcomer is faster than those who wait", file: "internal/lease/hold.go",
 			from: "		l.end(r, endReleased, now)\n		l.serve(now)", to: "		l.end(r, endReleased, now)\n		l.queue.free = nil",
 			pkg: leases, test: "TestWaitersAreServedInTheOrderTheyCame"},
+		{rule: "R27", what: "a free proxy is offered to nobody", file: "internal/lease/report.go",
+			from: "		l.queue.freed(s) // for this target", to: "		_ = s", pkg: leases, test: "TestNobodyWaitsForAProxyThatIsFree"},
+		{rule: "R28", what: "mass failures count while the judge url fails", file: "internal/health/judge.go",
+			from: "		if by.confirmed {", to: "		if by.confirmed && r.OK {", pkg: prober, test: "TestAnOutageOfTheTargetLeavesVerdictsAsTheyAre"},
+		{rule: "R28", what: "a suspected fleet is replaced", file: "internal/health/cause.go",
+			from: "	return !suspected, suspected", to: "	return true, false", pkg: prober, test: "TestFailuresThatOthersDoNotShareCount"},
+		{rule: "R29", what: "replaced at once for being Unhealthy", file: "internal/controller/proxy/unhealthy.go",
+			from: "!wears || left > 0 {", to: "!wears {", pkg: reconciler, test: "TestAProxyThatStaysUnhealthyIsReplacedOnce"},
+		{rule: "R29", what: "replaced on the word of the status alone", file: "internal/controller/proxy/unhealthy.go",
+			from: "	return replaceable\n", to: "	return replaceable || true\n", pkg: reconciler, test: "TestAnUnhealthyProxyIsKept"},
+		{rule: "R29", what: "never healthy and never slower", file: "internal/controller/proxy/unhealthy.go",
+			from: "		born = ps.r.Clock.Now()", to: "		_ = born", pkg: reconciler, test: "TestReplacementsThatChangeNothingSlowDown"},
+		{rule: "R30", what: "offered with credentials that nobody has seen work", file: "internal/fleet/rotation.go",
+			from: "	p.Next, p.Credentials = p.Credentials, old.Credentials", to: "	p.Next = p.Credentials", pkg: "./internal/fleet", test: "TestRotation"},
+		{rule: "R30", what: "the old credentials last for ever", file: "internal/health/rotation.go",
+			from: ">= rotationTime:", to: ">= 1000*rotationTime:", pkg: prober, test: "TestOldCredentialsLastTwoMinutes"},
 		{rule: "R23", what: "an open proxy", file: "internal/provider/local/plan.go",
 			from: "if len(p.config.AllowClients) == 0 && p.reachable() {", to: "if len(p.config.AllowClients) < 0 && p.reachable() {",
 			pkg: localTests, test: "TestOpenProxiesAreRefused"},

@@ -40,7 +40,7 @@ const (
 	// stepAwait: look again.
 	stepAwait step = "poll"
 	// stepSettle: take address and condition over; nothing to do.
-	stepSettle step = "take the address over"
+	stepSettle step = "take the address over; Unhealthy for too long: as with another spec mark"
 	// stepDelete: delete what was seen, by its identity.
 	stepDelete step = "delete by identity"
 	// stepGiveUp: delete what never ran; what did is replaced like one that stopped, for a backend may reboot or evict
