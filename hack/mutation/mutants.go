@@ -143,7 +143,7 @@ func mutants() []mutant {
 		{rule: "R28", what: "a suspected fleet is replaced", file: "internal/health/cause.go",
 			from: "	return !suspected, suspected", to: "	return true, false", pkg: prober, test: "TestFailuresThatOthersDoNotShareCount"},
 		{rule: "R29", what: "replaced at once for being Unhealthy", file: "internal/controller/proxy/unhealthy.go",
-			from: "!wears || left > 0 {", to: "!wears {", pkg: reconciler, test: "TestAProxyThatStaysUnhealthyIsReplacedOnce"},
+			from: "!wears || left > 0 {", to: "!wears || left > time.Hour {", pkg: reconciler, test: "TestAProxyThatStaysUnhealthyIsReplacedOnce"},
 		{rule: "R29", what: "replaced on the word of the status alone", file: "internal/controller/proxy/unhealthy.go",
 			from: "	return replaceable\n", to: "	return replaceable || true\n", pkg: reconciler, test: "TestAnUnhealthyProxyIsKept"},
 		{rule: "R29", what: "never healthy and never slower", file: "internal/controller/proxy/unhealthy.go",
