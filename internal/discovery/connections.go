@@ -2,29 +2,52 @@ package discovery
 
 import (
 	"container/list"
+	"context"
 	"net"
 	"net/http"
 	"sync"
+	"time"
 )
 
-// connections bounds how many connections are served at one time. When every place is taken, a new connection gets that
-// of the one which has been idle for the longest, so that clients who hold connections without using them keep nobody
-// out; while none is idle, new ones wait in the kernel's queue.
+const (
+	// maxUnproven bounds the connections held on which nobody has been let in yet.
+	maxUnproven = 256
+	// provingTime is for how long such a connection keeps its place although others need it, and twice that if within the
+	// last provingPause another one has been proven. By then an honest client has shown its token, also one of a crowd that
+	// begins at one moment: with 100 ms some of 2,000 were too slow.
+	provingTime  = 500 * time.Millisecond
+	provingPause = 100 * time.Millisecond
+)
+
+// connections bounds how many connections are served at one time, and how many of them are unproven: no request on them
+// has passed authentication. A new connection is unproven. Where there is no room for it, it gets the place of
+//
+//  1. the oldest unproven one, once that has had its time;
+//  2. if every place is taken and there is none such, the proven one that has been idle for the longest.
+//
+// So neither clients without a token nor those who hold connections without using them keep anybody out. While there is
+// nobody to go, new connections wait in the kernel's queue.
 type connections struct {
 	net.Listener
-	places chan struct{}
+	most, mostUnproven int
+	// wake tells Accept that there may be room.
+	wake   chan struct{}
 	closed chan struct{}
 	once   sync.Once
 
-	mu   sync.Mutex
-	idle list.List // of net.Conn, the longest idle first
-	at   map[net.Conn]*list.Element
-	// waiting: a connection has been accepted for which there is no place yet.
-	waiting bool
+	mu sync.Mutex
+	// held counts all connections, active those on which a request is being served.
+	held, active int
+	lastProven   time.Time
+	unproven     list.List // of *placed, the oldest first
+	idle         list.List // of *placed that are proven, the longest idle first
 }
 
 func newConnections(l net.Listener, most int) *connections {
-	return &connections{Listener: l, places: make(chan struct{}, most), closed: make(chan struct{}), at: map[net.Conn]*list.Element{}}
+	return &connections{
+		Listener: l, most: most, mostUnproven: max(1, min(maxUnproven, most/2)),
+		wake: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
 }
 
 // Accept implements net.Listener. It blocks until there is a connection and a place for it.
@@ -33,21 +56,18 @@ func (c *connections) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case c.places <- struct{}{}:
-		return &placed{Conn: conn, leave: c.leave}, nil
-	default:
-	}
-	c.evict()
-	select {
-	case c.places <- struct{}{}:
-		c.mu.Lock()
-		c.waiting = false
-		c.mu.Unlock()
-		return &placed{Conn: conn, leave: c.leave}, nil
-	case <-c.closed:
-		_ = conn.Close()
-		return nil, net.ErrClosed
+	p := &placed{Conn: conn, among: c}
+	for {
+		ok, goes, wait := c.place(p)
+		switch {
+		case ok:
+			return p, nil
+		case goes != nil:
+			_ = goes.Close()
+		case !c.pause(wait):
+			_ = conn.Close()
+			return nil, net.ErrClosed
+		}
 	}
 }
 
@@ -57,62 +77,117 @@ func (c *connections) Close() error {
 	return c.Listener.Close()
 }
 
-func (c *connections) leave() { <-c.places }
-
-// evict makes room: it closes the connection that has been idle for the longest, or the next one that falls idle.
-func (c *connections) evict() {
+// place takes p in if there is room. Otherwise it says who goes, or how long it takes until somebody might; 0 for
+// nobody knows.
+func (c *connections) place(p *placed) (ok bool, goes *placed, wait time.Duration) {
 	c.mu.Lock()
-	c.waiting = true
-	var conn net.Conn
-	if first := c.idle.Front(); first != nil {
-		conn, _ = c.idle.Remove(first).(net.Conn)
-		delete(c.at, conn)
-		c.waiting = false
+	defer c.mu.Unlock()
+	room := c.unproven.Len() < c.mostUnproven
+	if room && c.held < c.most {
+		c.held++
+		p.since = time.Now()
+		p.move(&c.unproven)
+		return true, nil, 0
 	}
-	c.mu.Unlock()
-	if conn != nil {
-		_ = conn.Close()
+	if first := c.unproven.Front(); first != nil {
+		oldest, _ := first.Value.(*placed)
+		if wait = time.Until(c.overFor(oldest)); wait <= 0 {
+			oldest.move(nil)
+			return false, oldest, 0
+		}
+	}
+	if first := c.idle.Front(); first != nil && room {
+		idlest, _ := first.Value.(*placed)
+		idlest.move(nil)
+		return false, idlest, 0
+	}
+	return false, nil, wait
+}
+
+// overFor returns when an unproven connection has had its time. c.mu is held.
+func (c *connections) overFor(p *placed) time.Time {
+	over, latest := p.since.Add(provingTime), p.since.Add(2*provingTime)
+	if paused := c.lastProven.Add(provingPause); paused.After(over) {
+		over = paused
+	}
+	if over.After(latest) {
+		return latest
+	}
+	return over
+}
+
+// pause waits until there may be room, for as long as wait when that is not 0. It is false when the listener has closed.
+func (c *connections) pause(wait time.Duration) bool {
+	var passed <-chan time.Time
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		passed = timer.C
+	}
+	select {
+	case <-c.wake:
+	case <-passed:
+	case <-c.closed:
+		return false
+	}
+	return true
+}
+
+func (c *connections) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
 	}
 }
 
 // state follows the server's connections, as http.Server.ConnState.
 func (c *connections) state(conn net.Conn, s http.ConnState) {
-	c.mu.Lock()
-	if e := c.at[conn]; e != nil {
-		c.idle.Remove(e)
-		delete(c.at, conn)
+	p, ok := conn.(*placed)
+	if !ok {
+		return
 	}
-	needed := s == http.StateIdle && c.waiting
+	c.mu.Lock()
+	if active := s == http.StateActive; active != p.active {
+		p.active = active
+		if active {
+			c.active++
+		} else {
+			c.active--
+		}
+	}
 	switch {
-	case needed:
-		c.waiting = false
-	case s == http.StateIdle:
-		c.at[conn] = c.idle.PushBack(conn)
+	case p.in == &c.unproven:
+		if s == http.StateIdle { // after /healthz, which proves nothing
+			p.header = headerLines{}
+		}
+	case s == http.StateIdle && !p.left:
+		p.move(&c.idle)
+	default:
+		p.move(nil)
 	}
 	c.mu.Unlock()
-	if needed {
-		_ = conn.Close()
+	if s == http.StateIdle {
+		c.signal()
 	}
 }
 
-// placed gives its place back when it is closed.
-type placed struct {
-	net.Conn
-	leave func()
-	once  sync.Once
+// busy returns on how many connections a request is being served.
+func (c *connections) busy() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.active
 }
 
-// Close implements net.Conn.
-func (p *placed) Close() error {
-	err := p.Conn.Close()
-	p.once.Do(p.leave)
-	return err
+// placedKey is where the context of a request has its connection.
+type placedKey struct{}
+
+// context is for http.Server.ConnContext.
+func (c *connections) context(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, placedKey{}, conn)
 }
 
-// CloseWrite lets the server end its side first, so that an answer to a client that is still sending is not lost.
-func (p *placed) CloseWrite() error {
-	if half, ok := p.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return nil
+// connectionOf returns the connection of a request, nil when it did not come over one of this package.
+func connectionOf(r *http.Request) *placed {
+	p, _ := r.Context().Value(placedKey{}).(*placed)
+	return p
 }

@@ -87,6 +87,7 @@ func TestEveryAnswerOfTheContractIsGiven(t *testing.T) {
 	col.lives(f)
 	col.ends(f)
 	col.overload()
+	col.narrowed()
 
 	var missing []string
 	for _, want := range col.c.everyAnswer() {
@@ -150,4 +151,19 @@ func (col *collector) overload() {
 	f.put("a")
 	f.acquire(col.t, `{}`)
 	col.get(f, call("POST /v1/leases", `{}`))
+	for range maxLists {
+		f.server.lists <- struct{}{}
+	}
+	col.get(f, call("GET /v1/proxies", ""))
+}
+
+// narrowed provokes what a principal is told of a lease on a proxy that it sees no longer.
+func (col *collector) narrowed() {
+	ring := newRing("a", "ns")
+	f := newFixture(col.t, open, ring.use)
+	f.put("a")
+	again := call("POST /v1/leases", `{}`, "Idempotency-Key: k")
+	col.get(f, again)
+	ring.set("a", "elsewhere")
+	col.get(f, again)
 }

@@ -25,6 +25,7 @@ var beyondSchema = map[string]string{
 	"selector/another namespace":                 "depends on the fleet",
 	"route/encoded slash in an ID":               "depends on the leases",
 	"route/unknown lease":                        "depends on the leases",
+	"route/bare question mark":                   "depends on the leases",
 	"route/renewing an unknown lease":            "depends on the leases",
 	"route/reporting on an unknown lease":        "depends on the leases",
 	"route/unknown proxy":                        "depends on the fleet",

@@ -22,6 +22,17 @@ func read(r *http.Request) ([]byte, *apiError) {
 	return nil, invalid("the body could not be read to its end")
 }
 
+// plain is for routes that take neither a body nor query parameters.
+func (s *Server) plain(next handler) handler {
+	return s.bodyless(func(x *exchange, r *http.Request) {
+		if _, failure := parameters(r.URL.RawQuery, ""); failure != nil {
+			x.fail(failure)
+			return
+		}
+		next(x, r)
+	})
+}
+
 // bodyless is for routes that take no body: one is read and ignored, but not beyond the limit.
 func (s *Server) bodyless(next handler) handler {
 	return func(x *exchange, r *http.Request) {
@@ -37,7 +48,7 @@ func (s *Server) bodyless(next handler) handler {
 
 // decode reads the body of r into the struct that into points to. It is strict where encoding/json is not: member names
 // count in their exact case, unknown and repeated ones are errors, so are invalid UTF-8, lone surrogates and anything
-// after the object. It returns the body.
+// after the object. Routes that take a body take no query parameters. It returns the body.
 func decode(r *http.Request, into any) ([]byte, *apiError) {
 	for _, encoding := range r.Header.Values("Content-Encoding") {
 		if encoding != "" && !strings.EqualFold(encoding, "identity") {
@@ -46,6 +57,9 @@ func decode(r *http.Request, into any) ([]byte, *apiError) {
 	}
 	body, failure := read(r)
 	if failure != nil {
+		return nil, failure
+	}
+	if _, failure = parameters(r.URL.RawQuery, ""); failure != nil {
 		return nil, failure
 	}
 	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {

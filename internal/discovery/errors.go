@@ -39,6 +39,10 @@ func notLeader() *apiError {
 	return &apiError{http.StatusServiceUnavailable, "not_leader", "this replica does not grant leases; connect again to reach the one that does"}
 }
 
+func proxyGone() *apiError {
+	return &apiError{http.StatusGone, "proxy_gone", "the leased proxy was replaced or deleted, or is out of your sight"}
+}
+
 // ofLedger translates what the ledger refused with.
 func ofLedger(err error) *apiError {
 	switch {
@@ -47,7 +51,7 @@ func ofLedger(err error) *apiError {
 	case errors.Is(err, lease.ErrExpired):
 		return &apiError{http.StatusGone, "expired", "the lease has expired"}
 	case errors.Is(err, lease.ErrProxyGone):
-		return &apiError{http.StatusGone, "proxy_gone", "the leased proxy was replaced or deleted"}
+		return proxyGone()
 	case errors.Is(err, lease.ErrDraining):
 		return &apiError{http.StatusConflict, "draining", "the leased proxy is about to be replaced or deleted; the lease stays valid until it expires"}
 	case errors.Is(err, lease.ErrOverloaded):

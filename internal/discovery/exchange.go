@@ -2,11 +2,11 @@ package discovery
 
 import (
 	"bytes"
+	"io"
 	"net/http"
 	"strconv"
 	"sync"
-
-	"github.com/go-json-experiment/json"
+	"time"
 )
 
 // exchange is one request's answer and what the middlewares know of it.
@@ -17,7 +17,27 @@ type exchange struct {
 	// route is the pattern that matched, empty when none did.
 	route     string
 	principal Principal
+	// body is nil when the request has none.
+	body *incoming
 }
+
+// incoming is the body of a request.
+type incoming struct {
+	io.ReadCloser
+	// over: nothing more can come, because that was all or because reading failed.
+	over bool
+}
+
+// Read implements io.Reader.
+func (b *incoming) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.over = b.over || err != nil
+	return n, err
+}
+
+// restTime is for how long net/http waits for the rest of a body that no handler has asked for, to answer and to keep the
+// connection for the next request.
+const restTime = time.Second
 
 // handler is what middlewares and routes are made of.
 type handler func(x *exchange, r *http.Request)
@@ -27,50 +47,60 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // WriteHeader notes the status.
 func (x *exchange) WriteHeader(status int) {
-	if x.status == 0 {
-		x.status = status
-	}
+	x.begin(status)
 	x.ResponseWriter.WriteHeader(status)
 }
 
 // Write notes that a header is implied.
 func (x *exchange) Write(b []byte) (int, error) {
-	if x.status == 0 {
-		x.status = http.StatusOK
-	}
+	x.begin(http.StatusOK)
 	return x.ResponseWriter.Write(b)
 }
 
+// begin is called before anything of the answer is written. A body that does not come must not keep the connection for
+// as long as one that is read.
+func (x *exchange) begin(status int) {
+	if x.status != 0 {
+		return
+	}
+	x.status = status
+	if x.body != nil && !x.body.over {
+		// Where it cannot be set there is no connection, or none any more.
+		_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(time.Now().Add(restTime))
+	}
+}
+
 // maxPooled is the largest buffer that is kept for the next answer.
-const maxPooled = 1 << 20
+const maxPooled = 64 << 10
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// json answers with body, which must be encodable. Not encoding/json: sorting the attributes by reflection costs it more
-// than everything else that a lease takes beside HTTP, and several times its size for a long list.
+// json answers with body, which must be encodable.
 func (x *exchange) json(status int, body any) {
 	b, _ := buffers.Get().(*bytes.Buffer)
 	b.Reset()
-	if err := json.MarshalWrite(b, body, json.Deterministic(true)); err != nil {
-		// Every body is a struct of this package made of plain values.
-		panic(err)
-	}
+	encode(b, body)
 	x.encoded(status, b.Bytes())
 	if b.Cap() <= maxPooled {
 		buffers.Put(b)
 	}
 }
 
-// encoded answers with body, which is JSON already. No answer may be stored: leases and lists are true only now.
+// encoded answers with body, which is JSON already.
 func (x *exchange) encoded(status int, body []byte) {
-	h := x.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
+	x.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	x.isJSON()
 	x.WriteHeader(status)
 	// A client that went away is its own affair.
 	_, _ = x.Write(body)
+}
+
+// isJSON sets the headers of a body. No answer may be stored: leases and lists are true only now.
+func (x *exchange) isJSON() {
+	h := x.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
 }
 
 func (x *exchange) noContent() {

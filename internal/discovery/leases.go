@@ -1,174 +1,26 @@
 package discovery
 
 import (
-	"context"
-	"crypto/sha256"
-	"errors"
 	"net/http"
-	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/lease"
 )
 
-const (
-	// maxWait is the longest wait for a proxy, well within the time that proxies between client and server allow an answer.
-	maxWait     = 30 * time.Second
-	maxKeyBytes = 255
-)
-
-// acquireBody is the body of a request for a lease. A member that is null counts as absent, in the selector too.
-type acquireBody struct {
-	Selector    map[string]*string `json:"selector"`
-	Namespace   *string            `json:"namespace"`
-	TTLSeconds  jsontext.Value     `json:"ttlSeconds"`
-	Target      *string            `json:"target"`
-	Prefer      *string            `json:"prefer"`
-	WaitSeconds jsontext.Value     `json:"waitSeconds"`
-}
-
-func (s *Server) acquireLease(x *exchange, r *http.Request) {
-	req, failure := s.parseAcquire(r)
-	if failure != nil {
-		s.o.Metrics.LeaseRequest(OutcomeInvalid)
-		x.fail(failure)
-		return
-	}
-	if !x.principal.admits(&req.Query) {
-		s.o.Metrics.LeaseRequest(OutcomeNoMatch)
-		s.noMatch(x, &lease.NoMatchError{})
-		return
-	}
-	req.Principal = x.principal.Name
-	if req.Wait > 0 {
-		// The time for reading is over, the body is here: what is left of it must not end the wait.
-		if err := http.NewResponseController(x).SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return // the connection is gone
-		}
-	}
-	granted, err := s.o.Ledger.Acquire(r.Context(), req)
-	if req.Wait > 0 {
-		// The time for answering begins now. If the connection is gone, writing says so.
-		_ = http.NewResponseController(x).SetWriteDeadline(time.Now().Add(s.o.WriteTimeout))
-	}
-	var refused *lease.NoMatchError
-	switch {
-	case err == nil:
-		s.o.Metrics.LeaseRequest(OutcomeGranted)
-		x.json(http.StatusCreated, s.viewLease(granted))
-	case errors.As(err, &refused):
-		// Who has closed its side may still read: it gets its answer.
-		if errors.Is(err, context.Canceled) {
-			s.o.Metrics.LeaseRequest(OutcomeGone)
-		} else {
-			s.o.Metrics.LeaseRequest(OutcomeNoMatch)
-		}
-		s.noMatch(x, refused)
-	case errors.Is(err, context.Canceled):
-		s.o.Metrics.LeaseRequest(OutcomeGone)
-		x.fail(&apiError{http.StatusServiceUnavailable, "overloaded", "the wait was given up"})
-	default:
-		s.o.Metrics.LeaseRequest(outcomeOf(err))
-		if errors.Is(err, lease.ErrOverloaded) {
-			x.Header().Set("Retry-After", retryAfter(maxRetryAfter))
-		}
-		x.fail(ofLedger(err))
-	}
-}
-
-func outcomeOf(err error) string {
-	switch {
-	case errors.Is(err, lease.ErrOverloaded):
-		return OutcomeOverloaded
-	case errors.Is(err, lease.ErrMayNotGrant):
-		return OutcomeNotLeader
-	}
-	return OutcomeInvalid
-}
-
-func (s *Server) parseAcquire(r *http.Request) (req lease.Request, failure *apiError) {
-	if _, failure = parameters(r.URL.RawQuery, ""); failure != nil {
-		return req, failure
-	}
-	if req.Key, failure = idempotencyKey(r.Header); failure != nil {
-		return req, failure
-	}
-	var body acquireBody
-	raw, failure := decode(r, &body)
-	if failure != nil {
-		return req, failure
-	}
-	if req.Key != "" {
-		req.Body = sha256.Sum256(raw)
-	}
-	if req.Wait, failure = body.wait(); failure != nil {
-		return req, failure
-	}
-	if req.TTL, failure = s.ttl(body.TTLSeconds); failure != nil {
-		return req, failure
-	}
-	req.Selector = make(map[string]string, len(body.Selector))
-	for k, v := range body.Selector {
-		if v != nil {
-			req.Selector[k] = *v
-		}
-	}
-	if failure = selector("selector", req.Selector); failure != nil {
-		return req, failure
-	}
-	if body.Namespace != nil {
-		if failure = namespace("member /namespace", *body.Namespace); failure != nil {
-			return req, failure
-		}
-		req.Namespaces = []string{*body.Namespace}
-	}
-	if body.Target != nil {
-		if failure = target("member /target", *body.Target); failure != nil {
-			return req, failure
-		}
-		req.Target = *body.Target
-	}
-	req.Prefer = s.o.Prefer
-	if body.Prefer != nil {
-		if req.Prefer = lease.Prefer(*body.Prefer); !req.Prefer.Valid() {
-			return req, invalid("member /prefer must be %s or %s", lease.PreferLatency, lease.PreferRotation)
-		}
-	}
-	return req, nil
-}
-
-// wait returns how long the request may wait.
-func (b *acquireBody) wait() (time.Duration, *apiError) {
-	n, _, failure := wholeNumber("waitSeconds", b.WaitSeconds)
-	if failure == nil && (n < 0 || n > int64(maxWait/time.Second)) {
-		failure = invalid("member /waitSeconds must be between 0 and %d", maxWait/time.Second)
-	}
-	if failure != nil {
-		return 0, failure
-	}
-	return time.Duration(n) * time.Second, nil
-}
-
-// idempotencyKey returns the key that the request is sent under, if any.
-func idempotencyKey(h http.Header) (string, *apiError) {
-	values := h.Values("Idempotency-Key")
-	if len(values) == 0 {
-		return "", nil
-	}
-	key := values[0]
-	visible := !strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' })
-	if len(values) > 1 || key == "" || len(key) > maxKeyBytes || !visible {
-		return "", invalid("the header Idempotency-Key must be sent once, with 1 to %d visible ASCII characters", maxKeyBytes)
-	}
-	return key, nil
-}
-
 func (s *Server) getLease(x *exchange, r *http.Request) {
 	l, err := s.o.Ledger.Get(r.PathValue("id"), x.principal.Name)
 	if err != nil {
 		x.fail(ofLedger(err))
+		return
+	}
+	s.answerLease(x, l)
+}
+
+// answerLease shows a lease, unless it is on a proxy that the principal sees no longer.
+func (s *Server) answerLease(x *exchange, l lease.Lease) {
+	if !x.principal.sees(l.Proxy) {
+		x.fail(proxyGone())
 		return
 	}
 	x.json(http.StatusOK, s.viewLease(l))
@@ -189,12 +41,17 @@ func (s *Server) renewLease(x *exchange, r *http.Request) {
 		x.fail(failure)
 		return
 	}
-	l, err := s.o.Ledger.Renew(r.PathValue("id"), x.principal.Name, ttl)
+	id := r.PathValue("id")
+	if l, err := s.o.Ledger.Get(id, x.principal.Name); err == nil && !x.principal.sees(l.Proxy) {
+		x.fail(proxyGone())
+		return
+	}
+	l, err := s.o.Ledger.Renew(id, x.principal.Name, ttl)
 	if err != nil {
 		x.fail(ofLedger(err))
 		return
 	}
-	x.json(http.StatusOK, s.viewLease(l))
+	s.answerLease(x, l)
 }
 
 func (s *Server) releaseLease(x *exchange, r *http.Request) {

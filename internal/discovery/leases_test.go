@@ -93,6 +93,72 @@ func TestEndsOfALease(t *testing.T) {
 	f.want(t, http.StatusNoContent, http.MethodDelete, "/v1/leases/"+gone.LeaseID, "")
 }
 
+// Near its longest life a lease is given for less than a second, which is not nothing.
+func TestALeaseIsNeverGivenForNoSeconds(t *testing.T) {
+	f := newFixture(t, func(o *Options) {
+		ledger, err := lease.New(lease.Options{Fleet: o.Fleet, Clock: o.Clock.(clockWithTicker), MaxLifetime: 2500 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Ledger = ledger
+	})
+	f.put("a")
+	l := f.acquire(t, `{}`)
+	for _, step := range []struct {
+		passes time.Duration
+		ttl    int64
+	}{{0, 2}, {time.Second, 1}, {time.Second, 1}, {499 * time.Millisecond, 1}} {
+		f.clock.Step(step.passes)
+		f.want(t, http.StatusOK, http.MethodPost, "/v1/leases/"+l.LeaseID+"/renew", `{}`).into(t, &l)
+		if l.TTLSeconds != step.ttl || l.ExpiresAt != timestamp(epoch.Add(2500*time.Millisecond)) {
+			t.Errorf("%d s until %s, want %d", l.TTLSeconds, l.ExpiresAt, step.ttl)
+		}
+	}
+}
+
+// Keys belong to the ledger, as leases do: after a restart the same request is another.
+func TestKeysDoNotSurviveARestart(t *testing.T) {
+	f := newFixture(t)
+	f.put("a")
+	ask := func(f *fixture, body string) (l leaseView) {
+		t.Helper()
+		a := f.raw(t, []byte(call("POST /v1/leases", body, "Idempotency-Key: k")))
+		if a.StatusCode != http.StatusCreated {
+			t.Fatalf("%d %s", a.StatusCode, a.text)
+		}
+		a.into(t, &l)
+		return l
+	}
+	before := ask(f, `{}`)
+	if same := ask(f, `{}`); same.LeaseID != before.LeaseID || same.Epoch != before.Epoch {
+		t.Errorf("%+v and %+v", before, same)
+	}
+	f.stop()
+	if err := f.wait(); err != nil {
+		t.Error(err)
+	}
+	for _, body := range []string{`{}`, `{"ttlSeconds":60}`} { // not even that the key stood for another body is known
+		var restarted *lease.Ledger
+		again := newFixture(t, func(o *Options) {
+			var err error
+			if restarted, err = lease.New(lease.Options{Fleet: f.fleet, Clock: f.clock}); err != nil {
+				t.Fatal(err)
+			}
+			o.Fleet, o.Ledger = f.fleet, restarted
+		})
+		after := ask(again, body)
+		if after.LeaseID == before.LeaseID || after.Epoch == before.Epoch || after.Epoch != restarted.Epoch() {
+			t.Errorf("%s: %+v and %+v", body, before, after)
+		}
+		if n := restarted.Live(); n != 1 {
+			t.Errorf("%s: %d live leases", body, n)
+		}
+		if got := again.want(t, http.StatusNotFound, http.MethodGet, "/v1/leases/"+before.LeaseID, "").code(t); got != "unknown_lease" {
+			t.Errorf("%s: the old lease: %s", body, got)
+		}
+	}
+}
+
 func TestRefusalSaysWhyAndWhenToComeBack(t *testing.T) {
 	f := newFixture(t)
 	f.put("a", withCap(1))

@@ -8,8 +8,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if addr := os.Getenv(crowdAddr); addr != "" {
-		crowd(addr)
+	if kind := os.Getenv(crowdKind); kind != "" {
+		crowd(kind)
 		return
 	}
 	goleak.VerifyTestMain(m)

@@ -77,6 +77,10 @@ func knownMethod(method string) string {
 // bounded refuses a body that announces itself as too large and makes reading fail where one turns out to be.
 func (s *Server) bounded(next handler) handler {
 	return func(x *exchange, r *http.Request) {
+		if r.Body != http.NoBody {
+			x.body = &incoming{ReadCloser: r.Body}
+			r.Body = x.body
+		}
 		if r.ContentLength > maxBodyBytes {
 			x.Header().Set("Connection", "close")
 			x.fail(tooLarge())
@@ -97,6 +101,9 @@ func (s *Server) authenticated(next handler) handler {
 				return
 			}
 			x.principal = principal
+			if conn := connectionOf(r); conn != nil {
+				conn.prove()
+			}
 		}
 		next(x, r)
 	}

@@ -23,7 +23,7 @@ const (
 	DefaultReadTimeout       = 15 * time.Second
 	DefaultWriteTimeout      = time.Minute
 	DefaultIdleTimeout       = 2 * time.Minute
-	DefaultShutdownTimeout   = 15 * time.Second
+	DefaultShutdownTimeout   = 5 * time.Second
 )
 
 // maxHeaderBytes bounds the request line and the headers; net/http answers 431 beyond it.
@@ -72,10 +72,11 @@ type Options struct {
 	// Prefer decides when the request does not; lease.PreferLatency when empty.
 	Prefer lease.Prefer
 
-	// MaxConnections bounds the connections served at one time; further ones take the places of idle ones or wait.
+	// MaxConnections bounds the connections served at one time; further ones take the places of those that show no token
+	// or are idle, or wait.
 	MaxConnections int
 	// ReadHeaderTimeout, ReadTimeout (header and body) and WriteTimeout bound one request, IdleTimeout the pause between
-	// two on one connection, ShutdownTimeout the wait for requests in flight when the server stops.
+	// two on one connection, ShutdownTimeout the wait for requests in flight when the server stops; then they are cut off.
 	ReadHeaderTimeout, ReadTimeout, WriteTimeout, IdleTimeout, ShutdownTimeout time.Duration
 }
 

@@ -3,6 +3,7 @@ package discovery
 import (
 	"net/http"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -10,17 +11,23 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/lease"
 )
 
-type listView struct {
-	Proxies []proxyView `json:"proxies"`
-	// Count is that of this page.
-	Count    int    `json:"count"`
-	Continue string `json:"continue,omitzero"`
-}
-
 func (s *Server) listProxies(x *exchange, r *http.Request) {
 	q, failure := parseList(r.URL.RawQuery)
 	if failure != nil {
 		x.fail(failure)
+		return
+	}
+	// A crowd that lists at one moment is served one after the other; those who do not read are what the rest is kept from.
+	patience := time.NewTimer(listPatience)
+	defer patience.Stop()
+	select {
+	case s.lists <- struct{}{}:
+		defer func() { <-s.lists }()
+	case <-r.Context().Done():
+		return
+	case <-patience.C:
+		x.Header().Set("Retry-After", retryAfter(time.Second))
+		x.fail(&apiError{http.StatusServiceUnavailable, "overloaded", "too many lists are being read at the moment"})
 		return
 	}
 	wanted := lease.Query{Selector: q.selector}
@@ -35,21 +42,14 @@ func (s *Server) listProxies(x *exchange, r *http.Request) {
 				(q.healthy == nil || healthy(p) == *q.healthy)
 		})
 	}
-	out := listView{Proxies: make([]proxyView, len(page)), Count: len(page)}
-	for i, live := range s.o.Ledger.LiveOnEach(page) {
-		out.Proxies[i] = viewProxy(page[i], live)
-	}
+	next := ""
 	if more {
-		out.Continue = continueAfter(page[len(page)-1].Key)
+		next = continueAfter(page[len(page)-1].Key)
 	}
-	x.json(http.StatusOK, &out)
+	s.writeList(x, r.Method == http.MethodHead, page, next)
 }
 
 func (s *Server) getProxy(x *exchange, r *http.Request) {
-	if _, failure := parameters(r.URL.RawQuery, ""); failure != nil {
-		x.fail(failure)
-		return
-	}
 	p := s.o.Fleet.Get(types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")})
 	if p == nil || !x.principal.sees(p) {
 		x.fail(notFound("there is no such proxy"))

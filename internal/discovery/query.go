@@ -30,6 +30,9 @@ func parameters(raw, prefix string, known ...string) (map[string]string, *apiErr
 	out := make(map[string]string, len(values))
 	for name, v := range values {
 		if !allowed[name] && (prefix == "" || !strings.HasPrefix(name, prefix)) {
+			if len(known) == 0 {
+				return nil, invalid("there are no query parameters here")
+			}
 			return nil, invalid("unknown query parameter; known here: %s", strings.Join(known, ", "))
 		}
 		if len(v) != 1 {

@@ -14,11 +14,11 @@ type methods map[string]handler
 func (s *Server) table() map[string]methods {
 	return map[string]methods{
 		healthzPath:                      {http.MethodGet: s.healthz},
-		openapiPath:                      {http.MethodGet: s.bodyless(s.getContract)},
+		openapiPath:                      {http.MethodGet: s.plain(s.getContract)},
 		"/v1/proxies":                    {http.MethodGet: s.bodyless(s.listProxies)},
-		"/v1/proxies/{namespace}/{name}": {http.MethodGet: s.bodyless(s.getProxy)},
+		"/v1/proxies/{namespace}/{name}": {http.MethodGet: s.plain(s.getProxy)},
 		"/v1/leases":                     {http.MethodPost: s.acquireLease},
-		"/v1/leases/{id}":                {http.MethodGet: s.bodyless(s.getLease), http.MethodDelete: s.bodyless(s.releaseLease)},
+		"/v1/leases/{id}":                {http.MethodGet: s.plain(s.getLease), http.MethodDelete: s.plain(s.releaseLease)},
 		"/v1/leases/{id}/renew":          {http.MethodPost: s.renewLease},
 		"/v1/leases/{id}/report":         {http.MethodPost: s.reportLease},
 		"/v1/cooldowns":                  {http.MethodDelete: s.bodyless(s.clearCooldowns)},

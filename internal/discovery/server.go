@@ -18,6 +18,8 @@ type Server struct {
 	o       Options
 	auth    authenticator
 	handler http.Handler
+	// lists has a place for each list that may be written at one time.
+	lists chan struct{}
 
 	started atomic.Bool
 	// bound is closed when addr or bindErr is set.
@@ -32,7 +34,7 @@ func New(o Options) (*Server, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, auth: newAuthenticator(o.Token, o.Tokens), bound: make(chan struct{})}
+	s := &Server{o: o, auth: newAuthenticator(o.Token, o.Tokens), bound: make(chan struct{}), lists: make(chan struct{}, maxLists)}
 	s.handler = s.recovered(s.logged(s.bounded(s.authenticated(s.routes()))))
 	return s, nil
 }
@@ -54,8 +56,8 @@ func (s *Server) Addr(ctx context.Context) (net.Addr, error) {
 }
 
 // Start listens and serves until ctx ends, then takes no more connections, lets requests in flight finish for up to
-// Options.ShutdownTimeout and returns nil. It errors when it cannot listen, when serving fails, when requests had to be
-// cut off, and when called twice.
+// Options.ShutdownTimeout, cuts off those that are not, and returns nil. It errors when it cannot listen, when serving
+// fails, and when called twice.
 func (s *Server) Start(ctx context.Context) error {
 	if s.started.Swap(true) {
 		return errors.New("discovery: started twice")
@@ -84,7 +86,7 @@ func (s *Server) Start(ctx context.Context) error {
 		DisableGeneralOptionsHandler: true,
 	}
 	limited := newConnections(listener, s.o.MaxConnections)
-	server.ConnState = limited.state
+	server.ConnState, server.ConnContext = limited.state, limited.context
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(limited) }()
 	select {
@@ -92,18 +94,26 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("discovery: serving: %w", err)
 	case <-ctx.Done():
 	}
-	return s.drain(ctx, server, served)
+	err = s.drain(ctx, server, limited)
+	<-served //nolint:errcheck // it only says that the server was shut down
+	return err
 }
 
-func (s *Server) drain(ctx context.Context, server *http.Server, served <-chan error) error {
+// drain ends the server. A client that never sends its request to the end, or never reads its answer, is no fault of it.
+func (s *Server) drain(ctx context.Context, server *http.Server, limited *connections) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.ShutdownTimeout)
 	defer cancel()
 	err := server.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(fmt.Errorf("discovery: requests cut off: %w", err), server.Close())
+	if errors.Is(err, context.DeadlineExceeded) {
+		if n := limited.busy(); n > 0 {
+			s.o.Log.Info("requests cut off by the shutdown", "requests", n)
+		}
+		err = server.Close()
 	}
-	<-served //nolint:errcheck // it only says that the server was shut down
-	return err
+	if err != nil {
+		return fmt.Errorf("discovery: shutting down: %w", err)
+	}
+	return nil
 }
 
 // logWriter takes what net/http says about single connections.

@@ -39,15 +39,20 @@ func write(t *testing.T, conn net.Conn, text string) {
 	}
 }
 
-func readStatus(t *testing.T, r *bufio.Reader) int {
+func readAnswer(t *testing.T, r *bufio.Reader) answer {
 	t.Helper()
 	resp, err := http.ReadResponse(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode
+	text, _ := io.ReadAll(resp.Body)
+	return answer{resp, string(text)}
+}
+
+func readStatus(t *testing.T, r *bufio.Reader) int {
+	t.Helper()
+	return readAnswer(t, r).StatusCode
 }
 
 func TestShutdownLetsRequestsFinish(t *testing.T) {
@@ -84,8 +89,15 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 // A connection that is in use keeps its place, one that is idle gives it to who needs it.
 func TestConnectionsAreBounded(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.MaxConnections = 2 })
-	busy, _ := dial(t, f)
-	write(t, busy, "GET /v1/proxies HTTP/1.1\r\nHost:")
+	begin := func(conn net.Conn, r *bufio.Reader) {
+		t.Helper()
+		write(t, conn, strings.Replace(post(`{}`, "Expect: 100-continue"), "\r\n\r\n{}", "\r\n\r\n", 1))
+		if line, err := r.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
+			t.Fatalf("%q, %v", line, err)
+		}
+	}
+	busy, r := dial(t, f)
+	begin(busy, r)
 	served := func(conn net.Conn, r *bufio.Reader) {
 		t.Helper()
 		write(t, conn, request("GET", "/v1/proxies"))
@@ -105,10 +117,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		}
 		last, r = next, nextReader
 	}
-	write(t, last, strings.Replace(post(`{}`, "Expect: 100-continue"), "\r\n\r\n{}", "\r\n\r\n", 1))
-	if line, err := r.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
-		t.Fatalf("%q, %v", line, err)
-	} // so now both are in use
+	begin(last, r) // so now both are in use
 	late, r := dial(t, f)
 	write(t, late, request("GET", "/v1/proxies"))
 	if err := late.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
@@ -128,13 +137,17 @@ func TestConnectionsAreBounded(t *testing.T) {
 
 // One that falls idle while another waits for a place gives it up right away.
 func TestAConnectionThatFallsIdleMakesRoom(t *testing.T) {
-	f := newFixture(t, func(o *Options) { o.MaxConnections = 1 })
+	var calls atomic.Int64
+	f := newFixture(t, func(o *Options) {
+		o.MaxConnections, o.Leading = 1, func() bool { calls.Add(1); return true }
+	})
 	first, r := dial(t, f)
-	write(t, first, "GET /healthz HTTP/1.1\r\nHost: x\r\n")
+	write(t, first, strings.TrimSuffix(post(`{}`), "}"))
+	await(t, "the first is served", func() bool { return calls.Load() == 1 })
 	second, r2 := dial(t, f)
 	write(t, second, request("GET", "/v1/proxies"))
-	write(t, first, "\r\n")
-	if got := readStatus(t, r); got != http.StatusOK {
+	write(t, first, "}")
+	if got := readStatus(t, r); got != http.StatusConflict {
 		t.Errorf("the first: %d", got)
 	}
 	if got := readStatus(t, r2); got != http.StatusOK {

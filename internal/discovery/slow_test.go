@@ -86,8 +86,8 @@ func TestHalfClosedConnectionsAreAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if n, err := io.Copy(io.Discard, resp.Body); err != nil || n != resp.ContentLength || n < largeBytes {
-		t.Errorf("%d of %d bytes came, %v", n, resp.ContentLength, err)
+	if n, err := io.Copy(io.Discard, resp.Body); err != nil || n < largeBytes {
+		t.Errorf("%d bytes came, %v", n, err)
 	}
 	if _, err := r.Peek(1); !errors.Is(err, io.EOF) {
 		t.Errorf("after the answer: %v, want the end", err)

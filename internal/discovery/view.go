@@ -75,7 +75,7 @@ type authView struct {
 func (s *Server) viewLease(l lease.Lease) *leaseView {
 	v := &leaseView{
 		LeaseID: l.ID, Proxy: leasedProxy{proxyView: viewProxy(l.Proxy, l.Live)},
-		ExpiresAt: timestamp(l.ExpiresAt), TTLSeconds: int64(l.TTL / time.Second), Epoch: s.o.Ledger.Epoch(),
+		ExpiresAt: timestamp(l.ExpiresAt), TTLSeconds: max(1, int64(l.TTL/time.Second)), Epoch: s.o.Ledger.Epoch(),
 	}
 	if c := l.Proxy.Credentials; c != nil && s.auth.required() {
 		v.Proxy.Auth = &authView{Username: c.Username, Password: c.Password}

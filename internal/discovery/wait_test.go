@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -99,6 +100,78 @@ func TestWhoHangsUpWaitsNoLonger(t *testing.T) {
 	f.want(t, http.StatusNoContent, http.MethodDelete, "/v1/leases/"+held.LeaseID, "")
 	if n := f.ledger.Live(); n != 0 {
 		t.Errorf("%d live leases", n)
+	}
+}
+
+// With a byte behind the request that waits, net/http would not notice any more that the client hangs up.
+func TestARequestBehindAWaitingOneEndsItsWait(t *testing.T) {
+	f := newWaitFixture(t)
+	f.put("a", withCap(1))
+	f.acquire(t, `{}`)
+	conn, r := dial(t, f)
+	for range 3 {
+		f.metrics.take()
+		write(t, conn, post(`{"waitSeconds":30}`))
+		await(t, "somebody waits", func() bool { return f.ledger.Waiting() == 1 })
+		next := request("GET", "/v1/proxies")
+		write(t, conn, next[:1])
+		if got := readStatus(t, r); got != http.StatusConflict {
+			t.Fatalf("the wait ended with %d", got)
+		}
+		if got := f.metrics.take(); got != OutcomeGone {
+			t.Errorf("outcome %s", got)
+		}
+		write(t, conn, next[1:])
+		if got := readStatus(t, r); got != http.StatusOK {
+			t.Fatalf("the next request got %d", got)
+		}
+	}
+}
+
+// A request that came together with the one that waits ends nothing, but then hanging up is noticed.
+func TestWhoHangsUpBehindTwoRequestsWaitsNoLonger(t *testing.T) {
+	f := newWaitFixture(t)
+	f.put("a", withCap(1))
+	f.acquire(t, `{}`)
+	conn, _ := dial(t, f)
+	write(t, conn, post(`{"waitSeconds":30}`)+post(`{"waitSeconds":30}`))
+	await(t, "somebody waits", func() bool { return f.ledger.Waiting() == 1 })
+	conn.Close()
+	await(t, "nobody waits", func() bool { return f.ledger.Waiting() == 0 })
+}
+
+// The byte may come while the request before is being read to its end.
+func TestAByteThatCameBeforeTheWaitEndsIt(t *testing.T) {
+	_, come, next := newLobby(t, 2)
+	client := come()
+	p := next()
+	read := func(text string, size int) {
+		t.Helper()
+		go func() { _, _ = io.WriteString(client, text) }()
+		if n, err := p.Read(make([]byte, size)); n != len(text) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	ended := 0
+	during := func() (stop func()) { return p.during(func() { ended++ }) }
+	read("a request", 4096)
+	stop := during()
+	if ended != 0 {
+		t.Error("nothing came behind it")
+	}
+	read("G", 1)
+	if ended != 1 {
+		t.Errorf("ended %d times by a byte", ended)
+	}
+	stop()
+	read("ET", 4096)
+	if ended != 1 {
+		t.Error("ended after it was over")
+	}
+	read("P", 1)
+	during()
+	if ended != 2 {
+		t.Error("not ended by the byte that came before")
 	}
 }
 

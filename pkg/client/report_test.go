@@ -46,6 +46,12 @@ func TestRotatedCredentialsArriveWithARenewal(t *testing.T) {
 	credentials.Password, credentials.Revision = "rotated-SENTINEL", "2"
 	next.Credentials = &credentials
 	r.fleet.Apply(&next)
+	// As the health engine does when a probe with them has worked.
+	v := r.fleet.Get(key).Verdict
+	v.Subject.CredentialRevision = credentials.Revision
+	if !r.fleet.Promote(key, credentials.Revision, v) {
+		t.Fatal("not rotated")
+	}
 	r.stepToRenewal(l)
 	u, err := l.HTTPProxy(nil)
 	must(t, err)
