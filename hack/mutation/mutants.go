@@ -141,7 +141,7 @@ func mutants() []mutant {
 		{rule: "R28", what: "mass failures count while the judge url fails", file: "internal/health/judge.go",
 			from: "		if by.confirmed {", to: "		if by.confirmed && r.OK {", pkg: prober, test: "TestAnOutageOfTheTargetLeavesVerdictsAsTheyAre"},
 		{rule: "R28", what: "a suspected fleet is replaced", file: "internal/health/cause.go",
-			from: "	return !suspected, suspected", to: "	return true, false", pkg: prober, test: "TestFailuresThatOthersDoNotShareCount"},
+			from: "	replaceable = !st.judge.seeded && !e.suspected(st) &&", to: "	replaceable = !st.judge.seeded &&", pkg: prober, test: "TestFailuresThatOthersDoNotShareCount"},
 		{rule: "R29", what: "replaced at once for being Unhealthy", file: "internal/controller/proxy/unhealthy.go",
 			from: "!wears || left > 0 {", to: "!wears || left > time.Hour {", pkg: reconciler, test: "TestAProxyThatStaysUnhealthyIsReplacedOnce"},
 		{rule: "R29", what: "replaced on the word of the status alone", file: "internal/controller/proxy/unhealthy.go",

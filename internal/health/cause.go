@@ -133,7 +133,13 @@ func (e *Engine) hold(st *state) bool {
 }
 
 // resume ends that; a full run of failures is needed from now on.
-func (e *Engine) resume(st *state) bool { return st.judge.resume(e.opts.Clock.Now()) && e.publish(st) }
+func (e *Engine) resume(st *state) bool {
+	if st.judge.seeded {
+		st.seededAt = e.now()
+		e.scheduleLapse(st)
+	}
+	return st.judge.resume(e.opts.Clock.Now()) && e.publish(st)
+}
 
 // probeOverdue probes at once what was kept from becoming Unhealthy for nothing.
 func (e *Engine) probeOverdue(st *state) bool {
@@ -160,18 +166,33 @@ func (e *Engine) showCauses() {
 }
 
 // Replaceable reports whether the Proxy under key may be replaced for being Unhealthy: the engine says so of exactly this
-// subject, from probes of its own, and the failures do not look like having a cause outside of the proxy. suspected is
-// true when only the last is missing.
-func (e *Engine) Replaceable(key types.NamespacedName, subject fleet.Subject) (replaceable, suspected bool) {
+// subject, after a full run of failures since the start of which none looks like having a cause outside of the proxy.
+// unsure is true when it is Unhealthy, but not surely so by its own fault.
+func (e *Engine) Replaceable(key types.NamespacedName, subject fleet.Subject) (replaceable, unsure bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	st := e.states[key]
-	if st == nil || st.judge.seeded || st.judge.verdict.Health != fleet.Unhealthy || st.judge.verdict.Subject != subject {
+	if st == nil || st.judge.verdict.Health != fleet.Unhealthy || st.judge.verdict.Subject != subject {
 		return false, false
 	}
+	replaceable = !st.judge.seeded && !e.suspected(st) && st.alone >= e.rulesFor(st.proxy).failureThreshold
+	return replaceable, !replaceable
+}
+
+// suspected reports whether the failures of st may have a cause outside of the proxy.
+func (e *Engine) suspected(st *state) bool {
 	c := st.cause
-	suspected = c != nil && c.since != never && !e.referee.worksSince(c.since)
-	return !suspected, suspected
+	return c != nil && c.since != never && !e.referee.worksSince(c.since)
+}
+
+// countAlone takes in a result after it has been weighed. Those that most others share are forgotten with the suspicion:
+// who recovers later than the others, or is the first to be probed after a start, is not dead for that.
+func (e *Engine) countAlone(st *state, ok bool) {
+	if ok || e.suspected(st) {
+		st.alone = 0
+		return
+	}
+	st.alone++
 }
 
 // hold marks the verdict as held where r would have made it Unhealthy, or where that has just happened: fell.

@@ -216,6 +216,10 @@ func TestFailuresThatOthersDoNotShareCount(t *testing.T) {
 			}
 			o.set(0, 1, false)
 			o.pass(time.Minute)
+			if got := o.replaceable("p1"); got != "false true" {
+				t.Errorf("half of them, just now: replaceable %s", got)
+			}
+			o.pass(3 * time.Minute)
 			if got := o.replaceable("p1"); got != "true false" {
 				t.Errorf("half of them: replaceable %s", got)
 			}
@@ -378,7 +382,7 @@ func TestWhoIsGoneIsNotCounted(t *testing.T) {
 		}
 		o.store.Remove(keyOf("p5"), "uid-p5")
 		o.store.Apply(proxy("p4", func(p *fleet.Proxy) { p.Probe.URL = "https://other.test/" }))
-		o.pass(time.Minute)
+		o.pass(4 * time.Minute)
 		if got := o.replaceable("p0"); got != "true false" {
 			t.Errorf("four of eight: replaceable %s", got)
 		}

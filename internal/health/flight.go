@@ -35,7 +35,7 @@ func (e *Engine) land(ctx context.Context, j *job, r Result, rotated bool) {
 		if r.Inconclusive {
 			e.opts.Logger.V(1).Info("Probe inconclusive", "namespace", j.proxy.Key.Namespace, "proxy", j.proxy.Key.Name, "message", r.Message)
 		} else {
-			e.rotate(st, j, rotated)
+			e.rotate(st, j, r, rotated)
 			told = e.record(st, r)
 		}
 		e.schedule(st, max(e.now(), st.began+e.delay(st)))
@@ -56,6 +56,7 @@ func (e *Engine) record(st *state, r Result) (told []types.NamespacedName) {
 	}
 	e.count(st, r.OK)
 	told = e.weigh(st.cause, e.now())
+	e.countAlone(st, r.OK)
 	before := st.judge.verdict
 	if !st.judge.observe(r, e.opts.Clock.Now(), e.rulesIn(st)) {
 		return told

@@ -29,6 +29,8 @@ type state struct {
 	bad   bool
 	// fellAt is when the verdict last went from Healthy to Unhealthy, never before that.
 	fellAt time.Duration
+	// alone counts the latest failures in a row that nothing but the proxy itself could be the cause of.
+	alone int
 	// rotatedAt is when the credentials that the proxy is being rotated to were first seen.
 	rotatedAt time.Duration
 	// flight is the probe whose result is awaited. Results of others are dropped.

@@ -9,7 +9,9 @@ import (
 )
 
 const (
-	// rotationTime is for how long a proxy that takes the credentials from before a rotation is offered under those.
+	// rotationTime is for how long at least a proxy that takes the credentials from before a rotation is offered under those.
+	// An External one is no longer: whoever changed the Secret has changed the proxy, or has made a mistake. A Managed one is
+	// for as long as it takes them: it waits for the operator to hand the new ones over, or for its turn to be replaced.
 	rotationTime = 2 * time.Minute
 	// rotationProbe is the longest pause between two probes meanwhile.
 	rotationProbe = 10 * time.Second
@@ -39,7 +41,7 @@ func (e *Engine) probe(ctx context.Context, j *job) (r Result, rotated bool) {
 }
 
 // rotate puts the new credentials of st into force once they have worked, or when the time for the old ones is over.
-func (e *Engine) rotate(st *state, j *job, rotated bool) {
+func (e *Engine) rotate(st *state, j *job, r Result, rotated bool) {
 	next := st.proxy.Next
 	switch {
 	case next == nil:
@@ -54,7 +56,7 @@ func (e *Engine) rotate(st *state, j *job, rotated bool) {
 			promoted.Credentials, promoted.Next = next, nil
 			st.proxy = &promoted
 		}
-	case e.now()-st.rotatedAt >= rotationTime:
+	case e.now()-st.rotatedAt >= rotationTime && (!r.OK || st.proxy.Mode == v1alpha1.ModeExternal):
 		subject := st.proxy.Subject()
 		subject.CredentialRevision = next.Revision
 		// The watcher brings the change, and with it a new subject.

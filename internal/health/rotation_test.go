@@ -97,15 +97,48 @@ func TestNewCredentialsThatWorkAreTakenAtOnce(t *testing.T) {
 	})
 }
 
+// A proxy that is not ours, or that takes the old ones no longer either, has two minutes.
 func TestOldCredentialsLastTwoMinutes(t *testing.T) {
+	outside := func(p *fleet.Proxy) { p.Mode, p.Attempt = v1alpha1.ModeExternal, 0 }
 	underRotation(t, func(o *rotating) {
-		o.secret("new")
+		o.secret("old", outside)
+		o.over(10 * time.Minute)
+		o.secret("new", outside)
 		if got := o.over(rotationTime - time.Second); got != `["old"]` {
 			t.Errorf("within two minutes offered with %s", got)
 		}
 		o.over(rotationProbe + 3*time.Second)
 		if got := o.over(time.Hour); got != `[""]` || o.health("a") != fleet.Unhealthy {
 			t.Errorf("afterwards offered with %s, %v", got, o.health("a"))
+		}
+	})
+}
+
+// One of ours goes on until it is handed the new ones, however long that takes, and is not probed faster for it.
+func TestOldCredentialsLastUntilTheHandover(t *testing.T) {
+	underRotation(t, func(o *rotating) {
+		o.secret("new")
+		o.over(rotationTime)
+		o.mu.Lock()
+		before := len(o.probes)
+		o.mu.Unlock()
+		if got := o.over(time.Hour); got != `["old"]` {
+			t.Errorf("offered with %s", got)
+		}
+		o.mu.Lock()
+		if n := len(o.probes) - before; n > 2*16 { // two for each interval of five minutes, which varies
+			t.Errorf("%d probes in an hour", n)
+		}
+		o.mu.Unlock()
+		o.takes.Store("new")
+		if got := o.over(6 * time.Minute); got != `["old" "new"]` {
+			t.Errorf("then with %s", got)
+		}
+		o.secret("newer")
+		o.takes.Store("neither")
+		o.over(rotationTime + time.Minute)
+		if p := o.store.Get(keyOf("a")); p.Next != nil || o.offered() != "" {
+			t.Errorf("where neither works any more: %+v", p)
 		}
 	})
 }

@@ -40,7 +40,7 @@ func (e *Engine) delay(st *state) time.Duration {
 	if d > maxBackoff*whole {
 		d = maxBackoff * whole
 	}
-	if st.proxy.Next != nil {
+	if st.proxy.Next != nil && e.now()-st.rotatedAt < rotationTime {
 		d = min(d, rotationProbe)
 	}
 	return d

@@ -118,7 +118,7 @@ func (o *operating) Verdict(key types.NamespacedName) (fleet.Verdict, bool) {
 	return fleet.Verdict{Subject: p.Subject(), Health: fleet.Healthy, Reason: v1alpha1.ReasonProbeSucceeded, Latency: time.Millisecond}, true
 }
 
-func (o *operating) Replaceable(types.NamespacedName, fleet.Subject) (replaceable, suspected bool) {
+func (o *operating) Replaceable(types.NamespacedName, fleet.Subject) (replaceable, unsure bool) {
 	return false, false
 }
 

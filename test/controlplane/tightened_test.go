@@ -242,7 +242,7 @@ type blind struct{}
 
 func (blind) Verdict(types.NamespacedName) (fleet.Verdict, bool) { return fleet.Verdict{}, false }
 
-func (blind) Replaceable(types.NamespacedName, fleet.Subject) (replaceable, suspected bool) {
+func (blind) Replaceable(types.NamespacedName, fleet.Subject) (replaceable, unsure bool) {
 	return false, false
 }
 func (blind) Seen(string, string, string) (provider.Instance, bool) {

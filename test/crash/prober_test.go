@@ -25,7 +25,7 @@ func (h *prober) Verdict(types.NamespacedName) (fleet.Verdict, bool) {
 }
 
 // Replaceable implements proxy.Health.
-func (h *prober) Replaceable(_ types.NamespacedName, subject fleet.Subject) (replaceable, suspected bool) {
+func (h *prober) Replaceable(_ types.NamespacedName, subject fleet.Subject) (replaceable, unsure bool) {
 	return h.verdict.Health == fleet.Unhealthy && h.verdict.Subject == subject, false
 }
 

@@ -295,7 +295,7 @@ type noHealth struct{}
 
 func (noHealth) Verdict(types.NamespacedName) (fleet.Verdict, bool) { return fleet.Verdict{}, false }
 
-func (noHealth) Replaceable(types.NamespacedName, fleet.Subject) (replaceable, suspected bool) {
+func (noHealth) Replaceable(types.NamespacedName, fleet.Subject) (replaceable, unsure bool) {
 	return false, false
 }
 

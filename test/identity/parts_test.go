@@ -59,7 +59,7 @@ func (a answering) Verdict(key types.NamespacedName) (fleet.Verdict, bool) {
 	return p.Verdict, true
 }
 
-func (a answering) Replaceable(types.NamespacedName, fleet.Subject) (replaceable, suspected bool) {
+func (a answering) Replaceable(types.NamespacedName, fleet.Subject) (replaceable, unsure bool) {
 	return false, false
 }
 

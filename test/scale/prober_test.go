@@ -2,6 +2,7 @@ package scale
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -26,6 +27,8 @@ type prober struct {
 
 	mu     sync.Mutex
 	dead   map[types.NamespacedName]bool
+	worn   map[types.NamespacedName]int64 // up to which attempt instances have ceased to forward
+	silent bool                           // the site that probes ask for does not answer
 	probes int
 }
 
@@ -38,13 +41,20 @@ func (p *prober) Probe(ctx context.Context, t health.Target) health.Result {
 	}
 	p.mu.Lock()
 	p.probes++
-	dead := p.dead[t.Key]
+	dead, worn, silent := p.dead[t.Key], p.worn[t.Key], p.silent
 	p.mu.Unlock()
 	switch snapshot := p.store.Get(t.Key); {
-	case dead || snapshot == nil || !p.runs(ctx, snapshot, t.Endpoint):
+	case dead || snapshot == nil || snapshot.Attempt <= worn || !p.runs(ctx, snapshot, t.Endpoint):
 		return health.Result{Reason: v1alpha1.ReasonDialFailed, Message: "connection refused", Latency: probeTime}
 	case t.Credentials != nil && p.backend.CredentialRevision(snapshot.ProviderID) != t.Credentials.Revision:
 		return health.Result{Reason: v1alpha1.ReasonProxyAuthFailed, Message: "407", Latency: probeTime}
+	case silent:
+		select {
+		case <-ctx.Done():
+			return health.Result{Reason: v1alpha1.ReasonTimeout, Inconclusive: true}
+		case <-time.After(t.Probe.Timeout - probeTime):
+		}
+		return health.Result{Reason: v1alpha1.ReasonTimeout, Message: "no answer in time", Latency: t.Probe.Timeout}
 	}
 	return health.Result{OK: true, Reason: v1alpha1.ReasonProbeSucceeded, Latency: probeTime}
 }
@@ -62,6 +72,41 @@ func (p *prober) cut(key types.NamespacedName, dead bool) {
 		p.dead = map[types.NamespacedName]bool{}
 	}
 	p.dead[key] = dead
+}
+
+// wear makes the instance that a Proxy has now cease to forward, for good. Another one forwards.
+func (p *prober) wear(key types.NamespacedName) {
+	attempt := p.store.Get(key).Attempt
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.worn == nil {
+		p.worn = map[types.NamespacedName]int64{}
+	}
+	p.worn[key] = attempt
+}
+
+// silence makes the site that is asked for through the proxies, and as the judge URL, answer no more, or again.
+func (p *prober) silence(silent bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent = silent
+}
+
+// fetch asks the same site without a proxy.
+func (p *prober) fetch(ctx context.Context, _ string) error {
+	p.mu.Lock()
+	silent := p.silent
+	p.mu.Unlock()
+	takes, result := probeTime, error(nil)
+	if silent {
+		takes, result = 10*time.Second, errors.New("timed out")
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(takes):
+	}
+	return result
 }
 
 func (p *prober) count() int {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
 )
 
 // waitingMessage is how the condition of a Proxy begins that waits for its turn.
@@ -101,31 +102,58 @@ func TestRotatedCredentials(t *testing.T) {
 		w.grow(fleetSize, func(p *v1alpha1.Proxy) {
 			p.Spec.Auth = &v1alpha1.Auth{SecretRef: v1alpha1.SecretRef{Name: "shared"}}
 		})
-		gone := w.gauge(away)
-		before := w.identities()
-		leastOffered := fleetSize
-		w.always(func() { leastOffered = min(leastOffered, w.offered()) })
-		start := time.Now()
-		w.putSecret(authSecret("shared", "two"))
-		w.pass(time.Second)
-		took := time.Second + w.until(10*time.Minute, "all are offered with the new credentials", func() bool {
-			return w.offered() == fleetSize && w.count(ready) == fleetSize
+		gone, before, start := w.gauge(away), w.identities(), time.Now()
+		taken := map[string]time.Time{} // since when the new credentials are given out, by UID
+		early := 0
+		rotated := authSecret("shared", "two")
+		wanted, err := fleet.CredentialsFromSecret(rotated)
+		w.must(err)
+		offer := w.shelf(func(p *fleet.Proxy) {
+			if _, seen := taken[p.UID]; seen || p.Credentials.Revision != wanted.Revision {
+				return
+			}
+			taken[p.UID] = time.Now()
+			if w.backend.CredentialRevision(p.ProviderID) != wanted.Revision {
+				early++
+			}
+		})
+		w.putSecret(rotated)
+		took := w.until(10*time.Minute, "all are offered with the new credentials", func() bool {
+			return w.offered() == fleetSize && w.count(ready) == fleetSize && w.holding(wanted.Revision) == fleetSize
 		})
 		w.pass(2 * time.Minute)
+
 		updates := w.cloud.since(start, opUpdate)
-		t.Logf("handed over within %s with %d calls (at most %d in one second); at least %d offered meanwhile; %d writes",
-			took, len(updates), busiest(updates, time.Second), leastOffered, len(w.link.since(start)))
+		var stale []time.Duration
+		for _, one := range updates {
+			stale = append(stale, taken[one.ref.UID].Sub(one.ended))
+		}
+		least, left := offer.fewest()
+		t.Logf("handed over within %s with %d calls (at most %d in one second); at least %d offered meanwhile, left %v; the old ones given out for %s (median) to %s too long; %d writes",
+			took, len(updates), busiest(updates, time.Second), least, left, quantile(stale, 0.5), quantile(stale, 1), len(w.link.since(start)))
 		if gone.max() != 0 || len(w.cloud.since(start, opCreate, opDelete)) != 0 {
 			t.Errorf("%d were away, %d calls to create or delete: credentials are handed over in place", gone.max(), len(w.cloud.since(start, opCreate, opDelete)))
 		}
-		revision := w.backend.CredentialRevision(w.get(nth(0)).Status.ProviderID)
-		for id, identity := range w.identities() {
-			if before[id] != identity || w.backend.CredentialRevision(id) != revision {
-				t.Fatalf("%s is another instance than before or has other credentials", id)
-			}
+		w.sameAs(before)
+		if len(updates) != fleetSize || w.holding(wanted.Revision) != fleetSize {
+			t.Errorf("%d calls for %d instances, %d hold the new credentials", len(updates), fleetSize, w.holding(wanted.Revision))
 		}
-		if len(updates) != fleetSize {
-			t.Errorf("%d calls for %d instances", len(updates), fleetSize)
+		if least < fleetSize*99/100 {
+			t.Errorf("only %d of %d were on offer at one time", least, fleetSize)
+		}
+		// A probe every ten seconds meanwhile, and one more for its turn.
+		if early > 0 || quantile(stale, 1) > 11*time.Second {
+			t.Errorf("%d were offered with credentials not yet theirs, and some for %s with such as are theirs no longer", early, quantile(stale, 1))
 		}
 	})
+}
+
+// holding returns how many Proxies are offered with the credentials of the revision, which their instances take.
+func (w *world) holding(revision string) (n int) {
+	for _, p := range w.store.OfProvider(entry) {
+		if p.Next == nil && p.Credentials.Revision == revision && w.backend.CredentialRevision(p.ProviderID) == revision {
+			n++
+		}
+	}
+	return n
 }

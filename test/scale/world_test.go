@@ -41,6 +41,8 @@ const (
 // entry is the name of the one provider.
 const entry = "cloud"
 
+var owner = provider.Owner{Installation: "mine", Cluster: "here"}
+
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(m.Run())
@@ -54,6 +56,8 @@ type setting struct {
 	latency time.Duration
 	// rotates: the provider changes credentials in place.
 	rotates bool
+	// judge: the operator has a judge URL.
+	judge bool
 	// targetOf divides the cloud into targets.
 	targetOf func(provider.Ref) string
 }
@@ -61,6 +65,7 @@ type setting struct {
 // world is an operator and everything around it.
 type world struct {
 	t       *testing.T
+	setting setting
 	server  *server
 	link    *link
 	backend *providertest.Backend
@@ -70,7 +75,11 @@ type world struct {
 	ledger  *lease.Ledger
 	events  *eventCounter
 
-	parts  []manager.Runnable
+	parts   []manager.Runnable
+	up      context.Context // ends with the operator's process
+	halt    func()          // ends it
+	running sync.WaitGroup
+
 	checks []func() // run every simulated second
 
 	lookedAt time.Time
@@ -82,19 +91,38 @@ func simulate(t *testing.T, s setting, story func(*testing.T, *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, s)
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		for _, p := range w.parts {
-			running.Go(func() {
-				if err := p.Start(ctx); err != nil {
-					t.Errorf("%T: %v", p, err)
-				}
-			})
-		}
-		defer running.Wait()
-		defer cancel()
+		w.start()
+		defer func() { w.halt() }()
 		story(t, w)
 	})
+}
+
+// start brings up an operator that knows what is on record and nothing else.
+func (w *world) start() {
+	w.t.Helper()
+	w.store = fleet.NewStore()
+	w.prober.store = w.store
+	w.must(w.assemble())
+	ctx, cancel := context.WithCancel(w.t.Context())
+	w.up, w.halt = ctx, func() {
+		cancel()
+		w.running.Wait()
+	}
+	for _, p := range w.parts {
+		w.running.Go(func() {
+			if err := p.Start(ctx); err != nil {
+				w.t.Errorf("%T: %v", p, err)
+			}
+		})
+	}
+}
+
+// restart ends the operator's process and starts another after some time.
+func (w *world) restart(down time.Duration) {
+	w.t.Helper()
+	w.halt()
+	<-time.After(down)
+	w.start()
 }
 
 func newWorld(t *testing.T, s setting) *world {
@@ -107,26 +135,22 @@ func newWorld(t *testing.T, s setting) *world {
 	}
 	s.backend.Visibility = 20 * time.Second
 	backend := providertest.NewBackend(providertest.KindGCP, clock.RealClock{}, s.backend)
-	owner := provider.Owner{Installation: "mine", Cluster: "here"}
 	window := provider.Window{Clock: clock.RealClock{}, CallTimeout: callTimeout, Skew: skew}
 	direct := backend.Provider(entry, owner, window)
 	w := &world{
-		t: t, server: newServer(), store: fleet.NewStore(), backend: backend, events: &eventCounter{},
+		t: t, setting: s, server: newServer(), backend: backend, events: &eventCounter{},
 		cloud: &cloud{
 			name: entry, direct: direct, latency: s.latency, targetOf: s.targetOf,
 			inFlight: map[string]int{}, peak: map[string]int{},
 		},
 	}
 	w.link = &link{server: w.server}
-	w.prober = &prober{store: w.store, backend: backend, direct: direct}
-	if err := w.assemble(s, owner); err != nil {
-		t.Fatal(err)
-	}
+	w.prober = &prober{backend: backend, direct: direct}
 	return w
 }
 
 // assemble wires the operator as cmd/operator does.
-func (w *world) assemble(s setting, owner provider.Owner) error {
+func (w *world) assemble() error {
 	scheme, clk := newScheme(), clock.RealClock{}
 	var caches [3]cache.Cache
 	for i, label := range []string{"", v1alpha1.LabelCloudInit, v1alpha1.LabelProxyAuth} {
@@ -139,7 +163,7 @@ func (w *world) assemble(s setting, owner provider.Owner) error {
 	if err := proxy.AddIndices(w.t.Context(), proxies); err != nil {
 		return err
 	}
-	providers := entries{{Name: entry, Type: entry, Revision: "1", Provider: w.decorated(s)}}
+	providers := entries{{Name: entry, Type: entry, Revision: "1", Provider: w.decorated()}}
 	triggers := proxy.NewTriggers()
 	feed := fleet.NewFeed(w.store, proxies, auth, proxy.IndexAuthSecret)
 	var err error
@@ -147,9 +171,13 @@ func (w *world) assemble(s setting, owner provider.Owner) error {
 	if err != nil {
 		return err
 	}
+	judgeURL := ""
+	if w.setting.judge {
+		judgeURL = v1alpha1.DefaultProbeURL
+	}
 	engine, err := health.New(health.Options{
 		Store: w.store, Prober: w.prober, Clock: clk, Logger: logr.Discard(), OnTransition: triggers.Wake,
-		Rand: rand.New(rand.NewPCG(seed(), 1)),
+		JudgeURL: judgeURL, Fetch: w.prober.fetch, Rand: rand.New(rand.NewPCG(seed(), 1)),
 	})
 	if err != nil {
 		return err
@@ -185,12 +213,12 @@ func (w *world) assemble(s setting, owner provider.Owner) error {
 }
 
 // decorated returns the cloud under the decorators that the operator puts around every provider.
-func (w *world) decorated(s setting) provider.Provider {
+func (w *world) decorated() provider.Provider {
 	var p provider.Provider = w.cloud
 	switch {
-	case s.rotates:
+	case w.setting.rotates:
 		p = updatingCloud{w.cloud}
-	case s.targetOf != nil:
+	case w.setting.targetOf != nil:
 		p = zonedCloud{w.cloud}
 	}
 	return instrument.WithGuard(instrument.WithMetrics(p, entry, clock.RealClock{}, noMetrics{}), entry, clock.RealClock{})

@@ -29,8 +29,8 @@ type Providers interface {
 type Health interface {
 	Verdict(key types.NamespacedName) (v fleet.Verdict, ok bool)
 	// Replaceable reports whether the Proxy is Unhealthy by what the engine itself has seen of exactly this subject, and
-	// through no fault that most others share. suspected is true when only the last is in doubt.
-	Replaceable(key types.NamespacedName, subject fleet.Subject) (replaceable, suspected bool)
+	// through no fault that most others share. unsure is true when it is Unhealthy and only that is in doubt.
+	Replaceable(key types.NamespacedName, subject fleet.Subject) (replaceable, unsure bool)
 }
 
 // Observations tells what the last list of a provider showed. It does not block.

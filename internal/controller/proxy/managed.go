@@ -95,8 +95,8 @@ func (ps *pass) settle(ctx context.Context) (ctrl.Result, error) {
 	} else if !ps.handoverFailed() {
 		// The provider's own words would change with every poll; what matters about a running instance is elsewhere.
 		message := runningMessage
-		if ps.suspected {
-			message += suspectedMessage
+		if ps.unsure {
+			message += unsureMessage
 		}
 		ps.provisioned(metav1.ConditionTrue, v1alpha1.ReasonCreated, message)
 	}

@@ -36,8 +36,8 @@ type pass struct {
 	// listed: what was seen comes from a list, not from a Get.
 	listed bool
 
-	// suspected: the instance has been Unhealthy for too long, but perhaps through no fault of its own.
-	suspected bool
+	// unsure: the instance has been Unhealthy for too long, but perhaps through no fault of its own.
+	unsure bool
 
 	// later is the longest wait until the next pass that something besides the step asks for; 0 for none.
 	later time.Duration

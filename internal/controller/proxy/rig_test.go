@@ -300,7 +300,7 @@ func (v *verdicts) say(p *v1alpha1.Proxy, h fleet.Health, reason string, latency
 }
 
 // Replaceable says what suspect says of an Unhealthy Proxy.
-func (v *verdicts) Replaceable(key types.NamespacedName, subject fleet.Subject) (replaceable, suspected bool) {
+func (v *verdicts) Replaceable(key types.NamespacedName, subject fleet.Subject) (replaceable, unsure bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if got := v.m[key]; got.Health != fleet.Unhealthy || got.Subject != subject {

@@ -10,12 +10,12 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
 )
 
-// runningMessage is about an instance that there is nothing else to be said of. suspectedMessage is added to it while the
+// runningMessage is about an instance that there is nothing else to be said of. unsureMessage is added to it while the
 // instance would be replaced if it could be told that the fault is its own.
 const (
-	runningMessage   = "the instance is running"
-	suspectedMessage = "; it has been Unhealthy for longer than spec.replaceUnhealthyAfter, but so are most proxies that probe the same url: " +
-		"none of them is replaced while a shared cause is suspected"
+	runningMessage = "the instance is running"
+	unsureMessage  = "; it has been Unhealthy for longer than spec.replaceUnhealthyAfter, and is replaced once its probes fail " +
+		"while those of most others that probe the same url do not"
 )
 
 // worn reports whether a running instance has been Unhealthy for as long as the spec allows. The time is counted from the
@@ -24,10 +24,10 @@ func (ps *pass) worn() bool {
 	if left, wears := ps.wears(ps.base); !wears || left > 0 {
 		return false
 	}
-	replaceable, suspected := ps.r.Health.Replaceable(ps.key, fleet.FromObject(ps.p, ps.creds).Subject())
-	if suspected {
-		ps.suspected = true
-		ps.soon(turnPoll)
+	replaceable, unsure := ps.r.Health.Replaceable(ps.key, fleet.FromObject(ps.p, ps.creds).Subject())
+	ps.unsure = unsure
+	if !replaceable {
+		ps.soon(turnPoll) // nothing else tells when that changes
 	}
 	return replaceable
 }
