@@ -12,22 +12,37 @@ import (
 // minFailing is how many must fail at one time before their failures may have one cause.
 const minFailing = 5
 
+// confirmations is how often in a row the judge URL must fail: one lost packet is no outage.
+const confirmations = 2
+
 // messageHeld never names what is held: it must not change while the cause lasts.
 const messageHeld = "most proxies that probe the same url fail and the judge url does too, so this says nothing about the proxy: " +
 	"what was known of it before stands until that ends"
 
+// causeKey is what probes have in common whose failures may have one cause. Those with another interval are others: what
+// they last found may be of long ago.
+type causeKey struct {
+	url      string
+	interval time.Duration
+}
+
+func causeOf(p *fleet.Proxy) causeKey { return causeKey{p.Probe.URL, interval(p)} }
+
 // cause is a probe URL whose failures may all come from the same fault: its target's, or the operator's own network.
 //
-//	             over half, and at least 5, fail          the judge url fails, too
+//	             over half, and at least 5, fail          the judge url fails, too, twice
 //	not suspected ───────────────────────► suspected ───────────────────────► confirmed
 //	      ▲                                    │ it works: not held                │
-//	      └───────── half or fewer fail ───────┴───────────────────────────────────┘
+//	      └───── two fifths or fewer fail ─────┴───────────────────────────────────┘
 //
 // Verdicts do not become Unhealthy from the moment of the suspicion until the judge URL has worked, as far as it is known
 // to have worked at all. Once it has failed they are held visibly.
+//
+// Whoever was failing already when the judge URL worked does so by its own fault and is left out of all of this.
 type cause struct {
-	// members have had a result about this URL; failing are those whose latest was a failure.
-	members, failing int
+	// members have had a result. failing of them have been failing since the judge URL last worked, dead since before.
+	members       map[*state]struct{}
+	failing, dead int
 	// since is when over half began to fail, never while they do not.
 	since time.Duration
 	// held: no verdict becomes Unhealthy now. confirmed: the judge URL has failed since.
@@ -37,41 +52,73 @@ type cause struct {
 // count takes in the latest result of st.
 func (e *Engine) count(st *state, ok bool) {
 	if st.cause == nil {
-		url := st.proxy.Probe.URL
-		c := e.causes[url]
+		key := causeOf(st.proxy)
+		c := e.causes[key]
 		if c == nil {
-			c = &cause{since: never}
-			e.causes[url] = c
+			c = &cause{members: map[*state]struct{}{}, since: never}
+			e.causes[key] = c
 		}
-		st.cause, st.bad = c, false
-		c.members++
+		st.cause, st.badSince, st.dead = c, never, false
+		c.members[st] = struct{}{}
 	}
-	if c := st.cause; st.bad == ok {
-		st.bad = !ok
-		if st.bad {
-			c.failing++
-		} else {
-			c.failing--
-		}
+	c := st.cause
+	switch {
+	case ok:
+		c.recovered(st)
+	case st.badSince == never:
+		st.badSince = e.now()
+		c.failing++
 	}
 }
 
-// uncount takes st out of what it was counted in: it is gone, or probes another URL.
+// recovered takes in that st does not fail.
+func (c *cause) recovered(st *state) {
+	switch {
+	case st.badSince == never:
+	case st.dead:
+		c.dead--
+	default:
+		c.failing--
+	}
+	st.badSince, st.dead = never, false
+}
+
+// uncount takes st out of what it was counted in: it is gone, or probes another URL or at another interval.
 func (e *Engine) uncount(st *state) {
 	c := st.cause
 	if c == nil {
 		return
 	}
-	if c.members--; st.bad {
-		c.failing--
-	}
-	st.cause, st.bad = nil, false
-	if c.members == 0 {
-		delete(e.causes, st.proxy.Probe.URL)
+	c.recovered(st)
+	delete(c.members, st)
+	st.cause = nil
+	if len(c.members) == 0 {
+		delete(e.causes, causeOf(st.proxy))
+		e.showCauses()
 	}
 }
 
-func (c *cause) suspicious() bool { return c.failing >= minFailing && 2*c.failing > c.members }
+// absolve takes in that the judge URL worked at the given time.
+func (c *cause) absolve(at time.Duration) {
+	if c.failing == 0 {
+		return
+	}
+	for st := range c.members {
+		if st.badSince != never && !st.dead && st.badSince < at {
+			st.dead = true
+			c.failing--
+			c.dead++
+		}
+	}
+}
+
+func (c *cause) suspicious() bool {
+	alive := len(c.members) - c.dead
+	if c.since != never { // less, lest it comes and goes at the border
+		return c.failing >= minFailing && 5*c.failing > 2*alive
+	}
+	return c.failing >= minFailing && 2*c.failing > alive
+}
 
 // weigh brings c up to date after its counts or what is known of the judge URL have changed, and returns the Proxies whose
 // verdicts that changes.
@@ -86,7 +133,7 @@ func (e *Engine) weigh(c *cause, now time.Duration) (told []types.NamespacedName
 	held, confirmed := false, false
 	if c.since != never && e.referee.worked {
 		held = !e.referee.worksSince(c.since)
-		confirmed = held && e.referee.failedSince(c.since)
+		confirmed = held && e.referee.failedSince(c.since) && e.referee.inRow >= confirmations
 	}
 	if held == c.held && confirmed == c.confirmed {
 		return nil
@@ -97,10 +144,10 @@ func (e *Engine) weigh(c *cause, now time.Duration) (told []types.NamespacedName
 	case confirmed && !wasConfirmed:
 		told = e.each(c, e.hold)
 		e.opts.Logger.Info("Verdicts are held: most proxies that probe one url fail, and so does the judge url",
-			"failing", c.failing, "probing", c.members, "held", len(told))
+			"failing", c.failing, "probing", len(c.members), "held", len(told))
 	case wasConfirmed && !confirmed:
 		told = e.each(c, e.resume)
-		e.opts.Logger.Info("Verdicts are no longer held", "failing", c.failing, "probing", c.members, "resumed", len(told))
+		e.opts.Logger.Info("Verdicts are no longer held", "failing", c.failing, "probing", len(c.members), "resumed", len(told))
 	}
 	if !held {
 		e.each(c, e.probeOverdue)
@@ -119,17 +166,21 @@ func (e *Engine) weighAll(now time.Duration) (told []types.NamespacedName) {
 
 // each calls f for every member of c, and returns those for which it wants the reconciler told.
 func (e *Engine) each(c *cause, f func(*state) bool) (told []types.NamespacedName) {
-	for key, st := range e.states {
-		if st.cause == c && f(st) {
-			told = append(told, key)
+	for st := range c.members {
+		if f(st) {
+			told = append(told, st.proxy.Key)
 		}
 	}
 	return told
 }
 
-// hold keeps a verdict that would be Unhealthy by now, and takes back one that became so since the judge URL last worked.
+// hold keeps a verdict that would be Unhealthy by now, and takes back one that became so in the run of failures that led
+// to the suspicion.
 func (e *Engine) hold(st *state) bool {
-	return st.judge.hold(e.rulesFor(st.proxy), e.opts.Clock.Now(), st.fellAt != never && st.fellAt >= e.referee.lastWorked) && e.publish(st)
+	by := e.rulesFor(st.proxy)
+	run := st.cause.since - time.Duration(by.failureThreshold)*interval(st.proxy)
+	fell := st.fellAt != never && st.fellAt >= max(run, e.referee.lastWorked)
+	return st.judge.hold(by, e.opts.Clock.Now(), fell) && e.publish(st)
 }
 
 // resume ends that; a full run of failures is needed from now on.
@@ -172,7 +223,7 @@ func (e *Engine) Replaceable(key types.NamespacedName, subject fleet.Subject) (r
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	st := e.states[key]
-	if st == nil || st.judge.verdict.Health != fleet.Unhealthy || st.judge.verdict.Subject != subject {
+	if st == nil || st.judge.verdict.Health != fleet.Unhealthy || st.subject() != subject {
 		return false, false
 	}
 	replaceable = !st.judge.seeded && !e.suspected(st) && st.alone >= e.rulesFor(st.proxy).failureThreshold
@@ -213,10 +264,10 @@ func (j *judge) hold(by rules, at time.Time, fell bool) (report bool) {
 
 // resume gives the verdict back as it was before it was held.
 func (j *judge) resume(at time.Time) (report bool) {
-	j.oks, j.fails = 0, 0
 	if !j.verdict.Held {
 		return false
 	}
+	j.fails = 0
 	j.verdict = j.before
 	j.verdict.At = at
 	return true

@@ -215,13 +215,18 @@ func TestFailuresThatOthersDoNotShareCount(t *testing.T) {
 				t.Errorf("replaceable %s", got)
 			}
 			o.set(0, 1, false)
-			o.pass(time.Minute)
-			if got := o.replaceable("p1"); got != "false true" {
-				t.Errorf("half of them, just now: replaceable %s", got)
+			o.pass(5 * time.Minute)
+			if got := o.replaceable("p2"); got != "false true" {
+				t.Errorf("half of them, after it were more: replaceable %s", got)
+			}
+			o.set(1, 2, false)
+			o.pass(45 * time.Second)
+			if got := o.replaceable("p2"); got != "false true" {
+				t.Errorf("two fifths of them, just now: replaceable %s", got)
 			}
 			o.pass(3 * time.Minute)
-			if got := o.replaceable("p1"); got != "true false" {
-				t.Errorf("half of them: replaceable %s", got)
+			if got := o.replaceable("p2"); got != "true false" {
+				t.Errorf("two fifths of them: replaceable %s", got)
 			}
 		})
 	})
@@ -357,7 +362,7 @@ func TestVerdictsWaitForTheJudgeURL(t *testing.T) {
 		for before := 0; before < minFailing; {
 			o.pass(50 * time.Millisecond)
 			o.engine.mu.Lock()
-			before = o.engine.causes["https://target.test/"].failing
+			before = o.engine.causes[causeKey{"https://target.test/", time.Minute}].failing
 			o.engine.mu.Unlock()
 		}
 		o.pass(2 * time.Minute)
@@ -394,6 +399,82 @@ func TestWhoIsGoneIsNotCounted(t *testing.T) {
 		defer o.engine.mu.Unlock()
 		if n := len(o.engine.causes); n != 0 {
 			t.Errorf("%d causes are left", n)
+		}
+	})
+}
+
+// A fleet most of which has been dead for long neither hides another death nor keeps a recovery back, however often the
+// judge URL fails for a moment; nor does its loss bring the dead back.
+func TestTheLongDeadShareNoCause(t *testing.T) {
+	slow := func(p *fleet.Proxy) { p.Probe.SuccessThreshold = 3 }
+	n := 0
+	var blinks atomic.Bool
+	var down atomic.Bool
+	options := func(o *Options) {
+		o.Fetch = func(context.Context, string) error {
+			if n++; down.Load() || blinks.Load() && n%3 == 0 {
+				return errors.New("down")
+			}
+			return nil
+		}
+	}
+	inOutage(t, 41, slow, options, func(o *outage) {
+		o.set(0, 30, true)
+		o.pass(20 * time.Minute)
+		o.want(0, 41, "11 Healthy offered, 30 Unhealthy")
+		blinks.Store(true)
+		o.set(30, 31, true)
+		o.set(0, 1, false)
+		o.pass(3 * time.Minute)
+		o.want(30, 31, "1 Unhealthy")
+		o.want(0, 1, "1 Healthy offered")
+		if got := o.replaceable("p1"); got != "true false" {
+			t.Errorf("replaceable %s", got)
+		}
+		down.Store(true)
+		o.set(31, 40, true)
+		o.pass(5 * time.Minute)
+		o.want(1, 31, "30 Unhealthy")
+		o.want(31, 40, "9 Healthy held offered")
+	})
+}
+
+// What died before the suspicion began stays dead, also when the judge URL had been lost for longer.
+func TestOnlyTheRunThatLedToTheSuspicionIsTakenBack(t *testing.T) {
+	inOutage(t, 20, nil, nil, func(o *outage) {
+		o.judgeDown.Store(true)
+		o.set(0, 9, true)
+		o.pass(time.Hour)
+		o.want(0, 20, "11 Healthy offered, 9 Unhealthy")
+		o.set(9, 12, true)
+		o.pass(5 * time.Minute)
+		o.want(0, 9, "9 Unhealthy")
+		o.want(9, 12, "3 Healthy held offered")
+	})
+}
+
+func TestOtherIntervalsAreOtherCauses(t *testing.T) {
+	n := 0
+	rare := func(p *fleet.Proxy) {
+		if n++; n > 10 {
+			p.Probe.Interval = 24 * time.Hour
+		}
+	}
+	inOutage(t, 20, rare, nil, func(o *outage) {
+		o.judgeDown.Store(true)
+		o.set(0, 20, true)
+		o.pass(10 * time.Minute)
+		o.want(0, 10, "10 Healthy held offered")
+		o.want(10, 20, "10 Healthy offered")
+		// The natural reaction.
+		for i := range 10 {
+			o.store.Apply(proxy(fmt.Sprintf("p%d", i), func(p *fleet.Proxy) { p.Probe.URL = "https://other.test/" }))
+		}
+		o.set(0, 10, false)
+		o.pass(time.Minute)
+		o.want(0, 10, "10 Healthy offered")
+		if last := o.causes[len(o.causes)-1]; last != 0 {
+			t.Errorf("%d urls are still said to be held", last)
 		}
 	})
 }

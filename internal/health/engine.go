@@ -30,7 +30,7 @@ type Engine struct {
 	lapses *queue
 	lanes  *lanes
 	// causes are the probe URLs of those that have had a result.
-	causes  map[string]*cause
+	causes  map[causeKey]*cause
 	referee *referee
 	// blocked: the last look left due probes waiting for a place in the lane.
 	blocked [laneCount]bool
@@ -48,7 +48,7 @@ func New(o Options) (*Engine, error) {
 		base:   o.Clock.Now(),
 		wake:   make(chan struct{}, 1),
 		states: map[types.NamespacedName]*state{},
-		causes: map[string]*cause{},
+		causes: map[causeKey]*cause{},
 		lanes:  newLanes(o.Workers, o.SlowWorkers),
 	}
 	for lane := range e.due {
@@ -97,7 +97,8 @@ func (e *Engine) Start(ctx context.Context) error {
 
 // Verdict returns what the engine says of the Proxy under key. It is false until the fleet has been taken in after the
 // start: the status then still says the latest that is known. Afterwards a Proxy that is not being probed is answered
-// with NotProbed about the empty subject. Callers must compare the subject with the one they speak of.
+// with NotProbed about the empty subject. Callers must compare the subject with the one they speak of; while credentials
+// are rotated, a verdict about the old ones is the one about the Proxy as its spec now is.
 func (e *Engine) Verdict(key types.NamespacedName) (fleet.Verdict, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,7 +106,9 @@ func (e *Engine) Verdict(key types.NamespacedName) (fleet.Verdict, bool) {
 		return fleet.Verdict{}, false
 	}
 	if st := e.states[key]; st != nil {
-		return st.judge.verdict, true
+		v := st.judge.verdict
+		v.Subject = st.subject()
+		return v, true
 	}
 	return fleet.Verdict{Reason: v1alpha1.ReasonNotProbed, Message: messageNotProbed}, true
 }

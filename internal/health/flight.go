@@ -34,11 +34,13 @@ func (e *Engine) land(ctx context.Context, j *job, r Result, rotated bool) {
 		st.flight = nil
 		if r.Inconclusive {
 			e.opts.Logger.V(1).Info("Probe inconclusive", "namespace", j.proxy.Key.Namespace, "proxy", j.proxy.Key.Name, "message", r.Message)
-		} else {
-			e.rotate(st, j, r, rotated)
+			e.schedule(st, max(e.now(), st.began+e.delay(st)))
+		} else if e.rotate(st, j, r, rotated) {
 			told = e.record(st, r)
+			e.schedule(st, max(e.now(), st.began+e.delay(st)))
+		} else {
+			e.schedule(st, e.now()+e.opts.Tick)
 		}
-		e.schedule(st, max(e.now(), st.began+e.delay(st)))
 		e.wakeFor(st.next)
 	} else {
 		e.wakeFor(never)

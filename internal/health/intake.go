@@ -24,9 +24,11 @@ type state struct {
 	began time.Duration
 	// lapseAt is when a seeded verdict ends unless confirmed, counted from seededAt.
 	seededAt, lapseAt time.Duration
-	// cause is what the latest result was counted in, nil before the first about the present URL; bad: it was a failure.
-	cause *cause
-	bad   bool
+	// cause is what the latest result was counted in, nil before the first about the present URL. badSince is when the
+	// present run of failures began, never while there is none; dead: the judge URL has worked since.
+	cause    *cause
+	badSince time.Duration
+	dead     bool
 	// fellAt is when the verdict last went from Healthy to Unhealthy, never before that.
 	fellAt time.Duration
 	// alone counts the latest failures in a row that nothing but the proxy itself could be the cause of.
@@ -109,6 +111,10 @@ func (e *Engine) seed(st *state) {
 		// Otherwise the last to be probed would lapse before they are.
 		span /= 2
 	}
+	if st.proxy.Credentials != nil {
+		// The status does not say which ones the verdict was about.
+		span = min(span, seededSpan)
+	}
 	e.schedule(st, st.seededAt+e.fraction(span))
 }
 
@@ -118,10 +124,10 @@ func (e *Engine) refresh(st *state, p *fleet.Proxy) {
 	if !sameNext(old, p) && p.Next != nil {
 		st.rotatedAt = e.now()
 		if st.flight == nil {
-			e.schedule(st, e.now())
+			e.schedule(st, e.now()+e.fraction(rotationProbe)) // one Secret may be that of the whole fleet
 		}
 	}
-	if old.Probe.URL != p.Probe.URL {
+	if causeOf(old) != causeOf(p) {
 		e.uncount(st)
 	}
 	st.proxy = p

@@ -12,7 +12,7 @@ const (
 	youngAge = time.Second
 	// yieldAge is after how long it gives the place up when others wait for it: many targets that die at once, each
 	// holding a place for youngAge, would otherwise make live ones late.
-	yieldAge = 250 * time.Millisecond
+	yieldAge = 50 * time.Millisecond
 )
 
 type laneName int

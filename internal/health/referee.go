@@ -25,6 +25,8 @@ type referee struct {
 	worked bool
 	// lastWorked and lastFailed are when the last fetch of either kind began, never before the first.
 	lastWorked, lastFailed time.Duration
+	// inRow counts the latest fetches that failed.
+	inRow int
 	// asked ends the pause between two fetches.
 	asked chan struct{}
 }
@@ -66,9 +68,13 @@ func (e *Engine) judge(ctx context.Context) {
 		}
 		e.mu.Lock()
 		if err == nil {
-			r.worked, r.lastWorked = true, began
+			r.worked, r.lastWorked, r.inRow = true, began, 0
+			for _, c := range e.causes {
+				c.absolve(began)
+			}
 		} else {
 			r.lastFailed = began
+			r.inRow++
 		}
 		told := e.weighAll(e.now())
 		pause := refereeInterval

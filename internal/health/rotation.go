@@ -25,43 +25,57 @@ func (e *Engine) probe(ctx context.Context, j *job) (r Result, rotated bool) {
 	if j.proxy.Next == nil {
 		return e.opts.Prober.Probe(ctx, t), false
 	}
-	t.Credentials = j.proxy.Next
-	if r = e.opts.Prober.Probe(ctx, t); r.OK || r.Reason != v1alpha1.ReasonProxyAuthFailed {
-		return r, r.OK
-	}
-	t.Credentials = j.proxy.Credentials
 	timeout := t.Probe.Timeout
 	if timeout <= 0 {
 		timeout = v1alpha1.DefaultProbeTimeout
 	}
-	if t.Probe.Timeout = timeout - r.Latency; t.Probe.Timeout <= 0 {
-		return r, false
+	t.Credentials, t.Probe.Timeout = j.proxy.Next, timeout/2
+	// Whatever is wrong with them: a proxy need not say 407 to those that it does not know.
+	if r = e.opts.Prober.Probe(ctx, t); r.OK || r.Inconclusive {
+		return r, r.OK
 	}
+	t.Credentials, t.Probe.Timeout = j.proxy.Credentials, max(timeout-r.Latency, timeout/2)
 	return e.opts.Prober.Probe(ctx, t), false
 }
 
-// rotate puts the new credentials of st into force once they have worked, or when the time for the old ones is over.
-func (e *Engine) rotate(st *state, j *job, r Result, rotated bool) {
+// rotate puts the new credentials of st into force once they have worked, or when the time for the old ones is over. It is
+// false when the probe was about credentials that are neither any more: the rotation was taken back meanwhile, or goes
+// elsewhere.
+func (e *Engine) rotate(st *state, j *job, r Result, rotated bool) bool {
 	next := st.proxy.Next
 	switch {
+	case rotated && (next == nil || j.proxy.Next.Revision != next.Revision):
+		return false
 	case next == nil:
-	case rotated && j.proxy.Next.Revision == next.Revision:
+	case rotated:
 		// The verdict moves along: this very probe confirms it.
 		v := st.judge.verdict
 		v.Subject.CredentialRevision = next.Revision
-		if e.opts.Store.Promote(st.proxy.Key, next.Revision, v) {
-			st.judge.verdict = v
-			st.judge.before.Subject = v.Subject
-			promoted := *st.proxy
-			promoted.Credentials, promoted.Next = next, nil
-			st.proxy = &promoted
+		if !e.opts.Store.Promote(st.proxy.Key, next.Revision, v) {
+			return false
 		}
-	case e.now()-st.rotatedAt >= rotationTime && (!r.OK || st.proxy.Mode == v1alpha1.ModeExternal):
+		st.judge.verdict = v
+		st.judge.before.Subject = v.Subject
+		promoted := *st.proxy
+		promoted.Credentials, promoted.Next = next, nil
+		st.proxy = &promoted
+	case e.now()-st.rotatedAt < rotationTime:
+	case r.Reason == v1alpha1.ReasonProxyAuthFailed, r.OK && st.proxy.Mode == v1alpha1.ModeExternal:
 		subject := st.proxy.Subject()
 		subject.CredentialRevision = next.Revision
 		// The watcher brings the change, and with it a new subject.
 		e.opts.Store.Promote(st.proxy.Key, next.Revision, fleet.Verdict{Subject: subject})
 	}
+	return true
+}
+
+// subject is that of the Proxy as its spec now is.
+func (st *state) subject() fleet.Subject {
+	s := st.judge.verdict.Subject
+	if next := st.proxy.Next; next != nil {
+		s.CredentialRevision = next.Revision
+	}
+	return s
 }
 
 // sameNext reports whether a and b are being rotated to the same credentials.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
@@ -87,11 +88,11 @@ func TestARotationTakesNothingOffOffer(t *testing.T) {
 	})
 }
 
-func TestNewCredentialsThatWorkAreTakenAtOnce(t *testing.T) {
+func TestNewCredentialsThatWorkAreTakenSoon(t *testing.T) {
 	underRotation(t, func(o *rotating) {
 		o.takes.Store("new")
 		o.secret("new")
-		if got := o.over(2 * time.Second); got != `["old" "new"]` && got != `["new"]` {
+		if got := o.over(11 * time.Second); got != `["old" "new"]` && got != `["new"]` {
 			t.Errorf("offered with %s", got)
 		}
 	})
@@ -190,6 +191,64 @@ func TestOnlyWhatWorksIsRotatedGently(t *testing.T) {
 		o.takes.Store("new")
 		if got := o.over(3 * time.Second); got != `["" "new"]` {
 			t.Errorf("offered with %s", got)
+		}
+	})
+}
+
+// A proxy need not say 407 to credentials that it does not know.
+func TestNewCredentialsThatAreDroppedLeaveTheOldOnes(t *testing.T) {
+	underRotation(t, func(o *rotating) {
+		o.mu.Lock()
+		o.auto = func(t Target) Result {
+			if t.Credentials.Revision != "old" {
+				return bad(v1alpha1.ReasonTimeout)
+			}
+			return good(50 * time.Millisecond)
+		}
+		o.mu.Unlock()
+		o.secret("new")
+		if got := o.over(time.Hour); got != `["old"]` {
+			t.Errorf("offered with %s", got)
+		}
+	})
+}
+
+// While nothing can be known, the time for the old ones does not run out.
+func TestAnOutageEndsNoRotation(t *testing.T) {
+	underRotation(t, func(o *rotating) {
+		o.secret("new")
+		o.mu.Lock()
+		o.auto = func(Target) Result { return bad(v1alpha1.ReasonTimeout) }
+		o.mu.Unlock()
+		o.over(10 * time.Minute)
+		if p := o.store.Get(keyOf("a")); p.Next == nil || p.Credentials.Revision != "old" {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+// A success with credentials that were taken back meanwhile is about nothing.
+func TestASuccessThatComesTooLateForItsCredentials(t *testing.T) {
+	underRotation(t, func(o *rotating) {
+		o.mu.Lock()
+		o.auto = nil
+		o.mu.Unlock()
+		o.secret("new")
+		o.pass(11 * time.Second)
+		late := o.take()
+		if late.target.Credentials.Revision != "new" {
+			t.Fatalf("probed with %s", late.target.Credentials.Revision)
+		}
+		o.secret("old")
+		synctest.Wait()
+		before := o.store.Get(keyOf("a")).Verdict
+		o.end(late, good(500*time.Millisecond))
+		if p := o.store.Get(keyOf("a")); p.Verdict != before || p.Credentials.Revision != "old" {
+			t.Errorf("counted: %+v", p)
+		}
+		o.pass(2 * time.Second)
+		if again := o.take(); again.target.Credentials.Revision != "old" {
+			t.Errorf("then probed with %s", again.target.Credentials.Revision)
 		}
 	})
 }

@@ -15,6 +15,8 @@ const (
 	maxBackoff = 4
 	// jitter is the share by which each interval is made longer or shorter, lest probes fall into step.
 	jitter = 0.1
+	// seededSpan is over how much time seeded verdicts are probed whose credentials may have changed meanwhile.
+	seededSpan = 30 * time.Second
 	// looksPerTick bounds how often the loop looks: nearby probes begin together.
 	looksPerTick = 20
 )
@@ -112,6 +114,11 @@ func (e *Engine) endLapsed(now time.Duration) (told []types.NamespacedName) {
 		if c := st.cause; c != nil && c.held {
 			st.seededAt = now
 			e.scheduleLapse(st)
+			continue
+		}
+		if st.next != never && st.next <= now { // due, but without a place so far
+			st.lapseAt = now + e.opts.Tick
+			e.lapses.push(entry{at: st.lapseAt, st: st})
 			continue
 		}
 		if st.judge.lapse(e.opts.Clock.Now()) && e.publish(st) {

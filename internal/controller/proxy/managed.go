@@ -46,6 +46,9 @@ func (ps *pass) act(ctx context.Context) (ctrl.Result, error) {
 		if ps.takeAddress(); ps.worn() {
 			return ps.replace(ctx)
 		}
+		if ps.unsure && ps.p.Status.DrainingSince != nil {
+			return ps.pause(ctx)
+		}
 		return ps.settle(ctx)
 	case stepReplace:
 		return ps.replace(ctx)

@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
@@ -40,6 +42,12 @@ func (ps *pass) wears(p *v1alpha1.Proxy) (left time.Duration, ok bool) {
 		return 0, false
 	}
 	return limit.Duration.Duration - ps.r.Clock.Since(c.LastTransitionTime.Time), true
+}
+
+// pause leaves a replacement where it is until it is known again whether the fault is the instance's own.
+func (ps *pass) pause(ctx context.Context) (ctrl.Result, error) {
+	ps.health()
+	return ps.record(ctx, ps.steady)
 }
 
 // noteWorn counts an instance that is replaced for being Unhealthy. One that followed on another and never was Healthy

@@ -145,6 +145,26 @@ func TestAHeldVerdictIsShownAndAnnounced(t *testing.T) {
 	}
 }
 
+// A restart, or an outage, in the middle of a drain neither ends the replacement nor goes on with it.
+func TestAReplacementForBeingUnhealthyWaitsWhileThatIsInDoubt(t *testing.T) {
+	t.Parallel()
+	x := newRig(t, providertest.KindGCP, providertest.BackendOptions{})
+	key := x.managed("a", replaceAfter(time.Minute))
+	p := x.untilRunning(key)
+	x.leases.hold(1)
+	x.health.say(p, fleet.Unhealthy, v1alpha1.ReasonTimeout, 0)
+	x.until(key, "draining", func(p *v1alpha1.Proxy) bool { return p.Status.DrainingSince != nil })
+	x.restart()
+	x.health.suspects(true)
+	x.watch(key, time.Hour, func(p *v1alpha1.Proxy) {
+		if p.Status.DrainingSince == nil || p.Status.Instance.Attempt != 1 || reason(p) != v1alpha1.ReasonDraining {
+			t.Fatalf("%+v", p.Status)
+		}
+	})
+	x.health.suspects(false)
+	x.until(key, "attempt 2", atAttempt(2))
+}
+
 // A Proxy whose instances are never Healthy, perhaps because its health check can never pass, is not replaced at the pace
 // of the field for ever.
 func TestReplacementsThatChangeNothingSlowDown(t *testing.T) {
