@@ -130,7 +130,7 @@ func mutants() []mutant {
 			from: "	if until := a.coolsUntil(target); until.After(now) {", to: "	if until := a.coolsUntil(target); until.After(now) && now.IsZero() {",
 			pkg: "./internal/lease", test: "TestGrantsKeepCapsAndCooldowns"},
 		{rule: "R26", what: "a repeated request gets another lease", file: "internal/lease/acquire.go",
-			from: "	if r := l.keys[req.keyName()]; r != nil {", to: "	if r := l.keys[req.keyName()]; r != nil && req.Key == \"?\" {", pkg: leases, test: "TestARequestWithAKeyYieldsOneLease"},
+			from: "	r := l.keys[req.keyName()]\n	if r == nil {", to: "	r := l.keys[req.keyName()]\n	if r == nil || req.Key != \"?\" {", pkg: leases, test: "TestARequestWithAKeyYieldsOneLease"},
 		{rule: "R27", what: "the last to come is the first served", file: "internal/lease/lines.go",
 			from: "l.first > first.first", to: "l.first < first.first", pkg: leases, test: "TestAProxyGoesToWhoeverHasWaitedLongestOfThoseItWouldDoFor"},
 		{rule: "R27", what: "a newcomer is faster than those who wait", file: "internal/lease/hold.go",

@@ -43,7 +43,7 @@ func (l *Ledger) tryOrQueue(req Request) (Lease, *waiter, error) {
 	if l.queue.closed {
 		return Lease{}, nil, ErrMayNotGrant
 	}
-	w := l.queue.join(l.rankings, req, l.o.MaxWaiting)
+	w := l.queue.join(l.rankings, req, l.o.MaxWaiting, l.o.Fleet.Fewest)
 	return lease, w, err
 }
 
@@ -52,11 +52,17 @@ func (l *Ledger) acquire(req Request, now time.Time) (Lease, error) {
 	if !l.o.MayGrant() {
 		return Lease{}, ErrMayNotGrant
 	}
-	if r := l.keys[req.keyName()]; r != nil {
-		return l.repeat(r, req, now)
+	if lease, ok, err := l.again(req, now); ok || err != nil {
+		return lease, err
+	}
+	if l.queue.missed {
+		// The right to grant is back since this operation began: those who wait come first.
+		if l.serve(now); l.queue.missed {
+			return Lease{}, ErrMayNotGrant
+		}
 	}
 	var refused *NoMatchError
-	for range maxPicks {
+	for picks := 0; picks < maxPicks; picks++ {
 		var best *seat
 		if best, refused = l.pick(req.Query, now); best == nil {
 			// A refusal must be true of one instant: nothing may have changed since the fleet was last taken in.
@@ -64,6 +70,14 @@ func (l *Ledger) acquire(req Request, now time.Time) (Lease, error) {
 				return Lease{}, refused
 			}
 			continue
+		}
+		if len(l.queue.free) > 0 { // not all that has become free has been offered to those who wait yet
+			if w := l.queue.lines.firstFor(best, now); w != nil {
+				if l.give(best, w, now) {
+					picks--
+				}
+				continue
+			}
 		}
 		lease, ok, err := l.tryAcquire(best, req, now)
 		if ok || err != nil {
@@ -78,17 +92,20 @@ func (l *Ledger) acquire(req Request, now time.Time) (Lease, error) {
 	return Lease{}, ErrOverloaded
 }
 
-// repeat answers a request whose key stands for a live lease.
-func (l *Ledger) repeat(r *record, req Request, now time.Time) (Lease, error) {
+// again answers a request whose key stands for a live lease; ok is false when there is none. l.mu is held.
+func (l *Ledger) again(req Request, now time.Time) (_ Lease, ok bool, err error) {
+	r := l.keys[req.keyName()]
+	if r == nil {
+		return Lease{}, false, nil
+	}
 	if r.body != req.Body {
-		return Lease{}, ErrKeyReused
+		return Lease{}, true, ErrKeyReused
 	}
 	r, p, err := l.find(r.id, req.Principal, now)
 	if err != nil {
-		// It ended with its proxy just now, and its key with it.
-		return l.acquire(req, now)
+		return Lease{}, false, nil //nolint:nilerr // it ended with its proxy just now, and its key with it
 	}
-	return r.lease(p), nil
+	return r.lease(p), true, nil
 }
 
 // tryAcquire grants a lease on exactly the instance at s, or reports that it is not to be had (any more). This is the

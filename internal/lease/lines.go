@@ -44,17 +44,19 @@ func newLines() lines {
 	return lines{groups: map[string]*group{}, byPair: map[pair]map[*group]struct{}{}}
 }
 
-// push puts w at the end of its line. name is that of its class without a target.
-func (ls *lines) push(w *waiter, name string) {
+// push puts w at the end of its line. name is that of its class without a target; proxies tells how many proxies have an
+// attribute, for a group is best found by the rarest.
+func (ls *lines) push(w *waiter, name string, proxies func(map[string]string) int) {
 	g := ls.groups[name]
 	if g == nil {
 		g = &group{name: name, class: w.req.class(), lines: map[string]*line{}, order: btree.NewG(degree, func(a, b *line) bool {
 			return a.first < b.first
 		})}
 		g.target = ""
+		fewest := 0
 		for k, v := range g.selector {
-			if g.under == (pair{}) || k < g.under.key {
-				g.under = pair{k, v}
+			if n := proxies(map[string]string{k: v}); g.under == (pair{}) || n < fewest {
+				g.under, fewest = pair{k, v}, n
 			}
 		}
 		ls.groups[name] = g

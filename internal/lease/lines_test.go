@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,7 +23,9 @@ type crowd struct {
 
 // settle takes in who was served, and checks that whoever still waits does so for good reason.
 func (c *crowd) settle(t *rapid.T) {
-	c.ledger.sweep()
+	for c.ledger.sweep(); len(c.ledger.queue.free) > 0; {
+		c.ledger.sweep()
+	}
 	kept := c.queued[:0]
 	for _, w := range c.queued {
 		select {
@@ -61,6 +64,19 @@ func (c *crowd) settle(t *rapid.T) {
 	}
 }
 
+// overtakes checks that nobody who waited before a lease was granted would have had a better right to it.
+func (c *crowd) overtakes(t *rapid.T, lease Lease, waiting []*waiter) {
+	s := c.ledger.known[lease.Key]
+	for _, w := range waiting {
+		if class := w.req.class(); w.at == nil || !class.matches(s.proxy) {
+			continue
+		}
+		if until := s.account.coolsUntil(w.req.Target); !until.After(c.ledger.last) {
+			t.Fatalf("%s went to a newcomer while %+v waits", lease.Proxy.Key, w.req)
+		}
+	}
+}
+
 func TestNobodyWaitsForAProxyThatIsFree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &crowd{may: true}
@@ -82,6 +98,7 @@ func TestNobodyWaitsForAProxyThatIsFree(t *testing.T) {
 			}
 			return out
 		}
+		c.ledger.queue.slice = rapid.SampledFrom([]int{1, slice}).Draw(t, "slice")
 		n := 0
 		put := func(t *rapid.T) {
 			at, limit, n := int64(rapid.IntRange(1, 2).Draw(t, "attempt")), int32(rapid.IntRange(0, 2).Draw(t, "cap")), proxies.Draw(t, "proxy")
@@ -97,10 +114,12 @@ func TestNobodyWaitsForAProxyThatIsFree(t *testing.T) {
 					req.Key = fmt.Sprint(rapid.IntRange(n-1, n).Draw(t, "key"))
 				}
 				n++
+				waiting := slices.Clone(c.queued)
 				if lease, w, err := c.ledger.tryOrQueue(req); w != nil {
 					c.queued = append(c.queued, w)
 				} else if err == nil {
 					c.held = append(c.held, lease)
+					c.overtakes(t, lease, waiting)
 				}
 			},
 			"give up": func(t *rapid.T) {

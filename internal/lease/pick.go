@@ -72,20 +72,25 @@ func (e *NoMatchError) freeAt(s standing) {
 	}
 }
 
-// glanceAt is at how many of the best proxies of all a request looks whose class has no ranking yet.
-const glanceAt = 64
+// A request whose class has no ranking yet looks at glanceAt of the best proxies of all, at one more for each glanceShare
+// that there are, and past those that cool for its target, up to maxGlance of them.
+const (
+	glanceAt    = 64
+	glanceShare = 64
+	maxGlance   = 4096
+)
 
 // glance returns the best proxy for q when it is among the best of all; otherwise nil says nothing.
 func (l *Ledger) glance(q Query, now time.Time) *seat {
 	all := l.rankings.of(Query{Prefer: q.Prefer}, false, l.rankings.sorted, now)
-	looked := 0
+	looked, most := 0, glanceAt+min(len(l.targets[q.Target]), maxGlance)+l.effort(q)/glanceShare
 	fits := func(s *seat) bool {
 		return (len(q.Namespaces) == 0 || slices.Contains(q.Namespaces, s.proxy.Key.Namespace)) && s.proxy.Matches(q.Selector) &&
 			s.toward(q.Target, now).hindrance == hindranceNone
 	}
 	best := all.best(func(s *seat) bool {
 		looked++
-		return looked < glanceAt && s.hindrance == hindranceNone && !fits(s)
+		return looked < most && s.hindrance == hindranceNone && !fits(s)
 	}, &l.rankings.front)
 	if best == nil || !fits(best) {
 		return nil

@@ -20,6 +20,8 @@ type waiters struct {
 	keyed map[keyName]map[*waiter]struct{}
 	// free are seats that became free and have not been offered to those who wait yet.
 	free []*seat
+	// slice is the constant, but for tests.
+	slice int
 	// closed: nobody may wait any more.
 	closed bool
 	// missed: seats became free while this ledger might not grant.
@@ -30,7 +32,7 @@ type waiters struct {
 
 func newWaiters() waiters {
 	return waiters{
-		lines: newLines(), of: map[string]*list.List{}, keyed: map[keyName]map[*waiter]struct{}{}, wake: make(chan struct{}, 1),
+		lines: newLines(), of: map[string]*list.List{}, keyed: map[keyName]map[*waiter]struct{}{}, wake: make(chan struct{}, 1), slice: slice,
 	}
 }
 
@@ -68,7 +70,7 @@ func canWait(err error) bool {
 
 // join puts a request at the end of its line. When too many wait already it takes the place of the last one of the
 // principal that has the most, provided its own would not have as many then; otherwise join returns nil.
-func (ws *waiters) join(rs *rankings, req Request, most int) *waiter {
+func (ws *waiters) join(rs *rankings, req Request, most int, proxies func(map[string]string) int) *waiter {
 	if ws.count >= most && !ws.displace(req.Principal) {
 		return nil
 	}
@@ -77,7 +79,7 @@ func (ws *waiters) join(rs *rankings, req Request, most int) *waiter {
 	rs.nameOf(q, false)
 	ws.came++
 	w := &waiter{req: req, came: ws.came, done: make(chan outcome, 1)}
-	ws.lines.push(w, string(rs.name))
+	ws.lines.push(w, string(rs.name), proxies)
 	ws.count++
 	mine := ws.of[req.Principal]
 	if mine == nil {
@@ -91,10 +93,7 @@ func (ws *waiters) join(rs *rankings, req Request, most int) *waiter {
 		}
 		ws.keyed[name][w] = struct{}{}
 	}
-	select {
-	case ws.wake <- struct{}{}:
-	default:
-	}
+	ws.ring()
 	return w
 }
 
@@ -144,19 +143,24 @@ func (ws *waiters) freed(s *seat) {
 	}
 }
 
-// serve gives what has become free to those who wait. l.mu is held.
+// slice is how many seats one call of serve deals with, for the ledger's lock is held meanwhile. Start goes on with the
+// rest, and whoever asks in between gets none of it that somebody waits for.
+const slice = 512
+
+// serve gives what has become free to those who wait: each seat to whoever has waited longest for one like it, the best
+// seats first. l.mu is held.
 func (l *Ledger) serve(now time.Time) {
 	ws := &l.queue
-	defer ws.forget()
-	if ws.count == 0 {
+	switch {
+	case ws.count == 0:
 		ws.missed = false
+		ws.forget(0)
 		return
-	}
-	if !l.o.MayGrant() {
+	case !l.o.MayGrant():
 		ws.missed = true
+		ws.forget(0)
 		return
-	}
-	if ws.missed { // whatever is free now may have become so meanwhile
+	case ws.missed: // whatever is free now may have become so meanwhile
 		ws.missed = false
 		for _, s := range l.seats {
 			if s.hindrance == hindranceNone {
@@ -164,39 +168,72 @@ func (l *Ledger) serve(now time.Time) {
 			}
 		}
 	}
-	for len(ws.free) > 0 && ws.count > 0 && l.o.MayGrant() {
-		s := ws.free[len(ws.free)-1]
-		if l.rankings.seats[s.number] != s || s.hindrance != hindranceNone {
-			ws.free = ws.free[:len(ws.free)-1]
+	first := max(0, len(ws.free)-ws.slice)
+	some := ws.free[first:]
+	if len(some) > 1 {
+		slices.SortFunc(some, func(a, b *seat) int {
+			if PreferLatency.before(b, a) { // they are taken from the end
+				return -1
+			}
+			return 1
+		})
+	}
+	some = slices.Clone(some) // more may be freed on the way
+	ws.forget(first)
+	for len(some) > 0 && ws.count > 0 {
+		s := some[len(some)-1]
+		if s.gone || s.hindrance != hindranceNone {
+			some = some[:len(some)-1]
 			continue
 		}
 		w := ws.lines.firstFor(s, now)
 		if w == nil {
-			ws.free = ws.free[:len(ws.free)-1]
+			some = some[:len(some)-1]
 			continue
 		}
-		lease, err := l.acquire(w.req, now)
-		var refused *NoMatchError
-		if errors.As(err, &refused) {
-			// The fleet has changed; what it holds now is on the list by that.
-			ws.free = slices.DeleteFunc(ws.free, func(other *seat) bool { return other == s })
-			continue
-		}
-		ws.leave(w)
-		w.done <- outcome{lease, err}
-		if err == nil {
-			ws.answerTwins(w.req, lease)
+		if !l.give(s, w, now) && ws.missed {
+			return
 		}
 	}
-	if len(ws.free) > 0 && ws.count > 0 {
-		ws.missed = true // the right to grant ended on the way
+	if len(ws.free) > 0 {
+		ws.ring()
 	}
 }
 
-// forget empties the list of what has become free.
-func (ws *waiters) forget() {
-	clear(ws.free)
-	ws.free = ws.free[:0]
+// forget shortens the list of what has become free to its first n.
+func (ws *waiters) forget(n int) {
+	clear(ws.free[n:])
+	ws.free = ws.free[:n]
+}
+
+// ring tells Start that there is something to do.
+func (ws *waiters) ring() {
+	select {
+	case ws.wake <- struct{}{}:
+	default:
+	}
+}
+
+// give lets w have s and ends its wait. It is false when nothing came of it: the fleet turned out to have changed, which is
+// taken in by then, or the right to grant has ended. l.mu is held.
+func (l *Ledger) give(s *seat, w *waiter, now time.Time) bool {
+	lease, ok, err := l.again(w.req, now)
+	if !ok {
+		lease, ok, err = l.tryAcquire(s, w.req, now)
+	}
+	if errors.Is(err, ErrMayNotGrant) {
+		l.queue.missed = true
+		return false
+	}
+	if !ok && err == nil {
+		return false
+	}
+	l.queue.leave(w)
+	w.done <- outcome{lease, err}
+	if err == nil {
+		l.queue.answerTwins(w.req, lease)
+	}
+	return true
 }
 
 // answerTwins gives the lease to everybody who waits under the same key and with the same body: the request was repeated

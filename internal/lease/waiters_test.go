@@ -286,6 +286,62 @@ func TestARequestThatWaitsTwiceYieldsOneLease(t *testing.T) {
 	})
 }
 
+// Two proxies become free at one instant: the younger one does not get the one that the older one waits for.
+func TestEachGetsWhatIsLeftForIt(t *testing.T) {
+	for _, first := range []string{"fast", "slow"} {
+		f := newFixture(t)
+		for _, n := range []string{"fast", "slow"} {
+			f.put(n, withCap(1), func(p *fleet.Proxy) { p.Attributes = map[string]string{"name": n} })
+		}
+		f.latency("fast", time.Millisecond)
+		for range 2 {
+			f.acquire(t, ask(""))
+		}
+		named := patient("", time.Hour)
+		named.Selector = map[string]string{"name": first}
+		_, older, _ := f.ledger.tryOrQueue(named)
+		_, younger, _ := f.ledger.tryOrQueue(patient("", time.Hour))
+		f.clock.Step(2 * time.Minute) // both leases are over
+		f.ledger.sweep()
+		for what, w := range map[string]*waiter{"older": older, "younger": younger} {
+			select {
+			case got := <-w.done:
+				if name := got.lease.Proxy.Key.Name; got.err != nil || (what == "older") != (name == first) {
+					t.Errorf("the %s one got %s, %v", what, name, got.err)
+				}
+			default:
+				t.Errorf("the %s one, while another waits for %s, still waits", what, first)
+			}
+		}
+	}
+}
+
+// The right to grant that comes back in the middle of an operation does not let a newcomer overtake.
+func TestARightThatComesBackOvertakesNobody(t *testing.T) {
+	var answers []bool
+	f := newFixture(t, func(o *Options) {
+		o.MayGrant = func() bool {
+			if len(answers) == 0 {
+				return true
+			}
+			now := answers[0]
+			answers = answers[1:]
+			return now
+		}
+	})
+	f.put("a", withCap(1))
+	f.acquire(t, ask(""))
+	_, w, _ := f.ledger.tryOrQueue(patient("", time.Hour))
+	f.clock.Step(2 * time.Minute) // the lease is over
+	answers = []bool{false}
+	if _, err := f.ledger.Acquire(t.Context(), ask("")); err == nil {
+		t.Error("a newcomer overtook the one who waits")
+	}
+	if len(w.done) != 1 {
+		t.Error("the one who waits was not served")
+	}
+}
+
 // What became free while the right to grant was in doubt goes to those who wait once it is not.
 func TestWaitersAreServedAfterADoubtfulTime(t *testing.T) {
 	may := true
