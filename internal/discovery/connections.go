@@ -25,8 +25,9 @@ const (
 //  1. the oldest unproven one, once that has had its time;
 //  2. if every place is taken and there is none such, the proven one that has been idle for the longest.
 //
-// So neither clients without a token nor those who hold connections without using them keep anybody out. While there is
-// nobody to go, new connections wait in the kernel's queue.
+// So neither clients without a token nor those who hold connections without using them keep anybody out for good. While
+// there is nobody to go, new connections wait in the kernel's queue: a flood of more than maxUnproven for each provingTime,
+// about 500 a second, makes everybody wait who comes anew.
 type connections struct {
 	net.Listener
 	most, mostUnproven int

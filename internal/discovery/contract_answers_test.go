@@ -151,8 +151,9 @@ func (col *collector) overload() {
 	f.put("a")
 	f.acquire(col.t, `{}`)
 	col.get(f, call("POST /v1/leases", `{}`))
+	putLong(f)
 	for range maxLists {
-		f.server.lists <- struct{}{}
+		f.server.lists.all <- struct{}{}
 	}
 	col.get(f, call("GET /v1/proxies", ""))
 }

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// maxLists bounds the lists that are written at one time, listTime is for how long one may be.
+	// maxLists bounds the lists of more than a piece that are written at one time, half of them to one principal; listTime
+	// is for how long one may be.
 	maxLists = 128
 	listTime = 15 * time.Second
 	// listPatience is how long one waits for its place among them.
@@ -28,7 +29,7 @@ var pieces = sync.Pool{New: func() any { return bytes.NewBuffer(make([]byte, 0, 
 
 // writeList answers with a page of a list, {"proxies":[…],"count":n,"continue":next}, of which the last member is left out
 // when next is empty. It is made piece by piece as the client reads it, for somebody who does not must cost little.
-func (s *Server) writeList(x *exchange, head bool, page []*fleet.Proxy, next string) {
+func (s *Server) writeList(x *exchange, r *http.Request, page []*fleet.Proxy, next string) {
 	// Where it cannot be set there is no connection, or none any more.
 	_ = http.NewResponseController(x).SetWriteDeadline(time.Now().Add(min(listTime, s.o.WriteTimeout)))
 	b, _ := pieces.Get().(*bytes.Buffer)
@@ -49,11 +50,20 @@ func (s *Server) writeList(x *exchange, head bool, page []*fleet.Proxy, next str
 		if b.Len() < maxPiece {
 			continue
 		}
+		if x.status == 0 && r.Method != http.MethodHead {
+			leave, ok := s.lists.enter(r.Context(), x.principal.Name, listPatience)
+			if !ok {
+				x.Header().Set("Retry-After", retryAfter(time.Second))
+				x.fail(&apiError{http.StatusServiceUnavailable, "overloaded", "too many lists are being read at the moment"})
+				return
+			}
+			defer leave()
+		}
 		if x.status == 0 {
 			x.isJSON()
 			x.WriteHeader(http.StatusOK)
 		}
-		if head {
+		if r.Method == http.MethodHead {
 			return
 		}
 		// A client that went away is its own affair.

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,7 +62,7 @@ func TestSlowReadersCostLittle(t *testing.T) {
 	for i := range conns {
 		conns[i] = unread(t, f)
 	}
-	await(t, "all are being written", func() bool { return len(f.server.lists) == readers })
+	await(t, "all are being written", func() bool { return len(f.server.lists.all) == readers })
 	cost := (settled() - before) / readers
 	t.Logf("%d KiB each", cost>>10)
 	if cost > each {
@@ -72,27 +74,76 @@ func TestSlowReadersCostLittle(t *testing.T) {
 	for _, conn := range conns {
 		conn.Close()
 	}
-	await(t, "all have ended", func() bool { return len(f.server.lists) == 0 })
+	await(t, "all have ended", func() bool { return len(f.server.lists.all) == 0 })
 }
 
+// putLong makes the list one of several pieces.
+func putLong(f *fixture) {
+	for i := range 40 {
+		f.put(fmt.Sprintf("p%03d", i), func(p *fleet.Proxy) {
+			p.Attributes = map[string]string{}
+			for n := range 32 {
+				p.Attributes[fmt.Sprintf("attribute-%d", n)] = strings.Repeat("x", 63)
+			}
+		})
+	}
+}
+
+// Lists of more than a piece are bounded, in all and for each principal; shorter ones, and heads, are not.
 func TestListsAreBounded(t *testing.T) {
 	f := newFixture(t)
-	f.put("a")
-	for range maxLists {
-		f.server.lists <- struct{}{}
+	putLong(f)
+	take := func(n int, principal string) {
+		for range n {
+			if _, ok := f.server.lists.enter(t.Context(), principal, 0); !ok {
+				t.Fatalf("no place for %s", principal)
+			}
+		}
 	}
-	a := f.want(t, http.StatusServiceUnavailable, http.MethodGet, "/v1/proxies", "")
-	if got := a.code(t); got != "overloaded" || a.Header.Get("Retry-After") == "" || a.Close {
-		t.Errorf("%s, Retry-After %q, the connection is closed: %t", got, a.Header.Get("Retry-After"), a.Close)
+	refused := func() {
+		t.Helper()
+		a := f.want(t, http.StatusServiceUnavailable, http.MethodGet, "/v1/proxies", "")
+		if got := a.code(t); got != "overloaded" || a.Header.Get("Retry-After") == "" || a.Close {
+			t.Errorf("%s, Retry-After %q, the connection is closed: %t", got, a.Header.Get("Retry-After"), a.Close)
+		}
 	}
+	take(maxLists/2, "one")
+	if _, ok := f.server.lists.enter(t.Context(), "one", 0); ok {
+		t.Error("one principal has more than half of the places")
+	}
+	f.want(t, http.StatusOK, http.MethodGet, "/v1/proxies", "")
+	take(maxLists/2-1, "two")
+	leave, ok := f.server.lists.enter(t.Context(), "three", 0)
+	if !ok {
+		t.Fatal("no place for a third principal")
+	}
+	refused()
+	f.want(t, http.StatusOK, http.MethodGet, "/v1/proxies?limit=1", "")
+	f.want(t, http.StatusOK, http.MethodHead, "/v1/proxies", "")
 	f.want(t, http.StatusBadRequest, http.MethodGet, "/v1/proxies?x=1", "")
-	f.acquire(t, `{}`)
-	<-f.server.lists
+	leave()
 	for range 2 {
 		f.want(t, http.StatusOK, http.MethodGet, "/v1/proxies", "")
 	}
-	if n := len(f.server.lists); n != maxLists-1 {
-		t.Errorf("%d lists are being written", n)
+	if n, of := len(f.server.lists.all), len(f.server.lists.of); n != maxLists-1 || of != 2 {
+		t.Errorf("%d lists of %d principals are being written", n, of)
+	}
+}
+
+// A client that has closed its sending side and waits for a place gets an answer all the same.
+func TestAHalfClosedClientIsToldThatThereAreTooManyLists(t *testing.T) {
+	f := newFixture(t)
+	putLong(f)
+	for range maxLists {
+		f.server.lists.all <- struct{}{}
+	}
+	conn, _ := dial(t, f)
+	write(t, conn, request("GET", "/v1/proxies"))
+	_ = conn.(*net.TCPConn).CloseWrite()
+	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	status, err := bufio.NewReader(conn).ReadString('\n')
+	if !strings.Contains(status, " 503 ") {
+		t.Errorf("%q, %v", status, err)
 	}
 }
 

@@ -3,7 +3,6 @@ package discovery
 import (
 	"net/http"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -15,19 +14,6 @@ func (s *Server) listProxies(x *exchange, r *http.Request) {
 	q, failure := parseList(r.URL.RawQuery)
 	if failure != nil {
 		x.fail(failure)
-		return
-	}
-	// A crowd that lists at one moment is served one after the other; those who do not read are what the rest is kept from.
-	patience := time.NewTimer(listPatience)
-	defer patience.Stop()
-	select {
-	case s.lists <- struct{}{}:
-		defer func() { <-s.lists }()
-	case <-r.Context().Done():
-		return
-	case <-patience.C:
-		x.Header().Set("Retry-After", retryAfter(time.Second))
-		x.fail(&apiError{http.StatusServiceUnavailable, "overloaded", "too many lists are being read at the moment"})
 		return
 	}
 	wanted := lease.Query{Selector: q.selector}
@@ -46,7 +32,7 @@ func (s *Server) listProxies(x *exchange, r *http.Request) {
 	if more {
 		next = continueAfter(page[len(page)-1].Key)
 	}
-	s.writeList(x, r.Method == http.MethodHead, page, next)
+	s.writeList(x, r, page, next)
 }
 
 func (s *Server) getProxy(x *exchange, r *http.Request) {

@@ -18,8 +18,7 @@ type Server struct {
 	o       Options
 	auth    authenticator
 	handler http.Handler
-	// lists has a place for each list that may be written at one time.
-	lists chan struct{}
+	lists   *readers
 
 	started atomic.Bool
 	// bound is closed when addr or bindErr is set.
@@ -34,7 +33,7 @@ func New(o Options) (*Server, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, auth: newAuthenticator(o.Token, o.Tokens), bound: make(chan struct{}), lists: make(chan struct{}, maxLists)}
+	s := &Server{o: o, auth: newAuthenticator(o.Token, o.Tokens), bound: make(chan struct{}), lists: newReaders(maxLists)}
 	s.handler = s.recovered(s.logged(s.bounded(s.authenticated(s.routes()))))
 	return s, nil
 }
