@@ -2,12 +2,9 @@ package health
 
 import (
 	"bufio"
-	"encoding/pem"
 	"io"
-	"log"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"sync"
@@ -125,18 +122,6 @@ func tunnels(answer, origin string) func(net.Conn) {
 }
 
 const established = "HTTP/1.1 200 Connection established\r\n\r\n"
-
-// tlsOrigin returns the address of an https server and the PEM of its self-signed certificate, which is valid for
-// example.com and 127.0.0.1.
-func tlsOrigin(t testing.TB, h http.HandlerFunc) (address string, ca []byte) {
-	t.Helper()
-	s := httptest.NewUnstartedServer(h)
-	s.EnableHTTP2 = true
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	return s.Listener.Addr().String(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-}
 
 func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
