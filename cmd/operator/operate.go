@@ -34,6 +34,7 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/observe"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/instrument"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kubernetes"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/local"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/registry"
 	"github.com/egress-proxies/egress-proxies-operator/internal/tokenfile"
@@ -44,7 +45,7 @@ const stopTimeout = 25 * time.Second
 
 // factories are the provider types that this binary knows.
 func factories() map[string]registry.Factory {
-	return map[string]registry.Factory{local.Type: local.New}
+	return map[string]registry.Factory{kubernetes.Type: kubernetes.New, local.Type: local.New}
 }
 
 // operate wires everything together and runs until ctx ends.

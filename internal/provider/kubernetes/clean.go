@@ -1,0 +1,53 @@
+package kubernetes
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxMessage bounds what is passed on of a message, in bytes.
+const maxMessage = 512
+
+const elided = "…"
+
+// volatile is what differs from one time to the next without saying anything, or says too much: messages become part of a
+// condition, and a condition that changes is written.
+var volatile = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`://[^/@\s"']+@`), "://"},                                                                            // user and password
+	{regexp.MustCompile(`\?[^\s"'?]+=[^\s"']*`), ""},                                                                         // query, which may be signed
+	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[a-z0-9._~+/=-]{8,}`), "$1 " + elided},                                       // tokens
+	{regexp.MustCompile(`(?i)\b(token|password|secret|signature|apikey|api_key)=\S+`), "$1=" + elided},                       // secrets by name
+	{regexp.MustCompile(`(?i)[\s,;(]*\b(request|trace|correlation|audit)[ _-]?id\b["']?\s*[:=]?\s*["']?[\w.:-]+["')]?`), ""}, // IDs of requests
+	{regexp.MustCompile(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), elided},                     // UUIDs
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*`), elided},                                                   // times
+	{regexp.MustCompile(`(\S+:\d+)->`), ""},                                                                                  // our end of a connection
+	{regexp.MustCompile(`(?i)\bback-off (\d+[hms.]+)+ `), "back-off "},                                                       // the kubelet's patience
+}
+
+// clean makes a message of the API server or the kubelet fit to be shown: bounded, deterministic, without secrets.
+func clean(s string) string {
+	// What is cut away must not cost more than what is kept.
+	s = cut(s, 8*maxMessage)
+	for _, v := range volatile {
+		s = v.pattern.ReplaceAllString(s, v.with)
+	}
+	s = strings.Join(strings.Fields(s), " ")
+	return cut(s, maxMessage)
+}
+
+// cut shortens s to limit bytes of valid UTF-8.
+func cut(s string, limit int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= limit {
+		return s
+	}
+	end := limit - len(elided)
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + elided
+}
