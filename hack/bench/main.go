@@ -1,6 +1,7 @@
 // Command bench runs the repository's benchmarks and prints `bench <name> <value>` for each: the median of its runs. It
-// ends with 1 when a benchmark failed or printed nothing. After the benchmarks of the packages come those of whole
-// processes, in the folders beside this file; packages given as arguments are measured alone.
+// ends with 1 when a benchmark failed or printed nothing. What it runs are the programs in the folders beside this file,
+// which measure those of the packages, too, with both sizes of a fleet taking turns. Packages given as arguments are measured
+// alone, one benchmark after the other.
 package main
 
 import (
@@ -17,9 +18,6 @@ import (
 
 const runs = "5"
 
-// apart is what hack/bench/leases and hack/bench/probes measure with both sizes of fleet taking turns.
-const apart = "^Benchmark(Acquire|DueProbe)$"
-
 // line is a benchmark's own: name, iterations, then pairs of value and unit.
 var line = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.+)$`)
 
@@ -28,7 +26,6 @@ func main() {
 		measure(packages...)
 		return
 	}
-	measure("-skip", apart, "./internal/...")
 	for _, whole := range []string{"leases", "probes"} {
 		cmd := exec.Command("go", "run", "./hack/bench/"+whole)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

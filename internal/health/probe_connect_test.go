@@ -82,7 +82,7 @@ func TestOldTunnelsProveNothing(t *testing.T) {
 	forward := tunnels(established, address)
 	refusals := map[string]func(net.Conn){
 		v1alpha1.ReasonProxyRefused: answers("503"),
-		v1alpha1.ReasonBadResponse:  reset,
+		v1alpha1.ReasonBadResponse:  func(c net.Conn) { head(c); reset(c) },
 		v1alpha1.ReasonTimeout:      swallow,
 	}
 	for want, refuse := range refusals {
