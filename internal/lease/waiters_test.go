@@ -231,61 +231,7 @@ func TestNoMoreWaitThanMayWait(t *testing.T) {
 	}
 }
 
-func TestARequestWithAKeyYieldsOneLease(t *testing.T) {
-	f := newFixture(t)
-	f.put("a")
-	keyed := func(principal string, body byte) Request {
-		r := ask("")
-		r.Principal, r.Key, r.Body = principal, "key", [32]byte{body}
-		return r
-	}
-	first := f.acquire(t, keyed("crawler", 1))
-	if again := f.acquire(t, keyed("crawler", 1)); again.ID != first.ID {
-		t.Errorf("the same request got %s and then %s", first.ID, again.ID)
-	}
-	if other := f.acquire(t, keyed("another", 1)); other.ID == first.ID {
-		t.Error("another principal got the same lease")
-	}
-	_, err := f.ledger.Acquire(t.Context(), keyed("crawler", 2))
-	wantErr(t, "another body", err, ErrKeyReused)
-	wantErr(t, "Release", f.ledger.Release(first.ID, first.Principal), nil)
-	second := f.acquire(t, keyed("crawler", 2))
-	if second.ID == first.ID {
-		t.Error("a lease came back after its release")
-	}
-	f.clock.Step(time.Minute)
-	if third := f.acquire(t, keyed("crawler", 2)); third.ID == second.ID {
-		t.Error("a lease came back after its expiry")
-	}
-	f.put("a", attempt(2))
-	f.acquire(t, keyed("crawler", 3)) // its proxy is gone, and with it the lease and the key
-	if n := len(f.ledger.keys); n != 1 {
-		t.Errorf("%d keys, want 1", n)
-	}
-}
-
 // The same request twice, both waiting, as after a time-out on the client's side: one lease.
-func TestARequestThatWaitsTwiceYieldsOneLease(t *testing.T) {
-	waiting(t, func(t *testing.T, w *waitRoom) {
-		w.put("a", withCap(2))
-		one, two := w.acquire(t, ask("")), w.acquire(t, ask(""))
-		req := patient("", 30*time.Second)
-		req.Key = "key"
-		out := make(chan served, 2)
-		ctx, cancel := context.WithCancel(t.Context())
-		w.send(ctx, "first", req, out)
-		w.send(t.Context(), "second", req, out)
-		w.release(one)
-		a := <-out
-		w.release(two)
-		b := <-out
-		if a.err != nil || b.err != nil || a.lease.ID != b.lease.ID || w.ledger.Live() != 1 {
-			t.Errorf("%s: %v, %s: %v, %d live leases", a.lease.ID, a.err, b.lease.ID, b.err, w.ledger.Live())
-		}
-		cancel()
-	})
-}
-
 // Two proxies become free at one instant: the younger one does not get the one that the older one waits for.
 func TestEachGetsWhatIsLeftForIt(t *testing.T) {
 	for _, first := range []string{"fast", "slow"} {
@@ -413,31 +359,5 @@ func TestARelabelledProxyDoesNotSpoilARanking(t *testing.T) {
 	f.acquire(t, german)
 	if got := f.refused(t, german); got.Considered != 3 {
 		t.Errorf("%+v, want all three considered, once each", got)
-	}
-}
-
-func TestProxiesWithACapAreKeptBackAfterTheStart(t *testing.T) {
-	leading := false
-	f := newFixture(t, func(o *Options) { o.StartupHold, o.MayGrant = time.Minute, func() bool { return leading } })
-	f.put("capped", withCap(1))
-	f.clock.Step(time.Hour) // as a standby
-	leading = true
-	f.ledger.sweep() // it begins without anybody asking
-	f.clock.Step(20 * time.Second)
-	if got, want := f.refused(t, ask("")), (NoMatchError{Considered: 1, Unhealthy: 1, FreeAt: f.clock.Now().Add(40 * time.Second)}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	f.put("open")
-	if got := f.acquire(t, ask("")).Proxy.Key.Name; got != "open" {
-		t.Errorf("leased %s", got)
-	}
-	f.clock.Step(40*time.Second - 1)
-	f.put("late", withCap(1))
-	if got := f.acquire(t, ask("")).Proxy.Key.Name; got != "open" {
-		t.Errorf("leased %s during the hold", got)
-	}
-	f.clock.Step(1)
-	if got := f.acquire(t, ask("")).Proxy.Key.Name; got == "open" {
-		t.Error("the hold did not end")
 	}
 }
