@@ -94,7 +94,9 @@ func (e *Engine) uncount(st *state) {
 	st.cause = nil
 	if len(c.members) == 0 {
 		delete(e.causes, causeOf(st.proxy))
-		e.showCauses()
+		if c.confirmed {
+			e.showCauses()
+		}
 	}
 }
 
@@ -246,7 +248,8 @@ func (e *Engine) countAlone(st *state, ok bool) {
 	st.alone++
 }
 
-// hold marks the verdict as held where r would have made it Unhealthy, or where that has just happened: fell.
+// hold marks the verdict as held where the failures so far would have made it Unhealthy, or where that has just happened:
+// fell.
 func (j *judge) hold(by rules, at time.Time, fell bool) (report bool) {
 	switch {
 	case j.verdict.Held:

@@ -4,7 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
-	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,29 +154,42 @@ func TestStagesShareOneDeadline(t *testing.T) {
 	}
 }
 
-// Old and new credentials are tried within the one time-out of the probe.
-func TestBothCredentialsShareOneDeadline(t *testing.T) {
+// Old and new credentials are tried side by side, each with all of the probe's time: a proxy that needs most of it passes.
+func TestBothCredentialsHaveTheWholeTimeOut(t *testing.T) {
 	const timeout = 8 * time.Second
-	for first, then := range map[time.Duration]time.Duration{3 * time.Second: 5 * time.Second, timeout / 2: timeout / 2} {
-		p := &slowRefusal{takes: first}
+	for takes, want := range map[string]bool{"new": true, "old": false} {
+		p := &slowProxy{takes: takes, given: make(chan time.Duration, 2), met: make(chan struct{})}
 		e := &Engine{opts: Options{Prober: p}}
 		r, rotated := e.probe(t.Context(), &job{proxy: proxy("a", func(p *fleet.Proxy) {
 			p.Probe.Timeout = timeout
 			p.Credentials, p.Next = &provider.Credentials{Username: "old"}, &provider.Credentials{Username: "new"}
 		})})
-		if want := []time.Duration{timeout / 2, then}; !slices.Equal(p.given, want) || rotated || r.OK {
-			t.Errorf("after %v: time-outs %v, want %v; %+v", first, p.given, want, r)
+		if !r.OK || rotated != want || len(p.given) != 2 || <-p.given != timeout || <-p.given != timeout {
+			t.Errorf("%s works: rotated %v, %+v", takes, rotated, r)
 		}
 	}
 }
 
-// slowRefusal refuses all credentials and takes its time for it.
-type slowRefusal struct {
-	takes time.Duration
-	given []time.Duration
+// slowProxy takes one user's credentials, and answers nobody before both have asked.
+type slowProxy struct {
+	takes string
+	given chan time.Duration
+	met   chan struct{}
+	asked atomic.Int32
 }
 
-func (p *slowRefusal) Probe(_ context.Context, t Target) Result {
-	p.given = append(p.given, t.Probe.Timeout)
-	return Result{Reason: v1alpha1.ReasonProxyAuthFailed, Message: "no", Latency: p.takes}
+func (p *slowProxy) Probe(_ context.Context, t Target) Result {
+	p.given <- t.Probe.Timeout
+	if p.asked.Add(1) == 2 {
+		close(p.met)
+	}
+	select {
+	case <-p.met:
+	case <-time.After(10 * time.Second):
+		return Result{Reason: v1alpha1.ReasonTimeout, Message: "asked alone"}
+	}
+	if t.Credentials.Username == p.takes {
+		return good(time.Second)
+	}
+	return Result{Reason: v1alpha1.ReasonProxyAuthFailed, Message: "no"}
 }

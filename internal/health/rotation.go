@@ -17,25 +17,25 @@ const (
 	rotationProbe = 10 * time.Second
 )
 
-// probe makes the probe of j. While credentials are being rotated it tries the new ones and, when the proxy does not take
-// them, those from before; rotated is true when the new ones work. All of it ends by the one time-out of the probe.
+// probe makes the probe of j. While credentials are being rotated it tries the new ones and those from before side by side:
+// one after the other, each would have half of the time-out, which a slow proxy does not make. rotated is true when the new
+// ones work; otherwise the result is that of the old ones.
 func (e *Engine) probe(ctx context.Context, j *job) (r Result, rotated bool) {
 	t := TargetOf(j.proxy)
 	t.Due = e.base.Add(j.due)
 	if j.proxy.Next == nil {
 		return e.opts.Prober.Probe(ctx, t), false
 	}
-	timeout := t.Probe.Timeout
-	if timeout <= 0 {
-		timeout = v1alpha1.DefaultProbeTimeout
+	old := make(chan Result, 1)
+	go func() { old <- e.opts.Prober.Probe(ctx, t) }()
+	next := t
+	next.Credentials = j.proxy.Next
+	r = e.opts.Prober.Probe(ctx, next)
+	// Whatever is wrong with the new ones: a proxy need not say 407 to those that it does not know.
+	if other := <-old; !r.OK {
+		return other, false
 	}
-	t.Credentials, t.Probe.Timeout = j.proxy.Next, timeout/2
-	// Whatever is wrong with them: a proxy need not say 407 to those that it does not know.
-	if r = e.opts.Prober.Probe(ctx, t); r.OK || r.Inconclusive {
-		return r, r.OK
-	}
-	t.Credentials, t.Probe.Timeout = j.proxy.Credentials, max(timeout-r.Latency, timeout/2)
-	return e.opts.Prober.Probe(ctx, t), false
+	return r, true
 }
 
 // rotate puts the new credentials of st into force once they have worked, or when the time for the old ones is over. It is

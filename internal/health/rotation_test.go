@@ -235,13 +235,18 @@ func TestASuccessThatComesTooLateForItsCredentials(t *testing.T) {
 		o.mu.Unlock()
 		o.secret("new")
 		o.pass(11 * time.Second)
-		late := o.take()
-		if late.target.Credentials.Revision != "new" {
-			t.Fatalf("probed with %s", late.target.Credentials.Revision)
+		both := o.takeAll()
+		late, other := both[0], both[len(both)-1]
+		if late.target.Credentials.Revision == "old" {
+			late, other = other, late
+		}
+		if len(both) != 2 || late.target.Credentials.Revision != "new" || other.target.Credentials.Revision != "old" {
+			t.Fatalf("%d probes, with %s and %s", len(both), late.target.Credentials.Revision, other.target.Credentials.Revision)
 		}
 		o.secret("old")
 		synctest.Wait()
 		before := o.store.Get(keyOf("a")).Verdict
+		o.end(other, bad(v1alpha1.ReasonProxyAuthFailed))
 		o.end(late, good(500*time.Millisecond))
 		if p := o.store.Get(keyOf("a")); p.Verdict != before || p.Credentials.Revision != "old" {
 			t.Errorf("counted: %+v", p)

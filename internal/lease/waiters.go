@@ -172,10 +172,13 @@ func (l *Ledger) serve(now time.Time) {
 	some := ws.free[first:]
 	if len(some) > 1 {
 		slices.SortFunc(some, func(a, b *seat) int {
-			if PreferLatency.before(b, a) { // they are taken from the end
+			switch { // they are taken from the end; one may be there twice
+			case PreferLatency.before(b, a):
 				return -1
+			case PreferLatency.before(a, b):
+				return 1
 			}
-			return 1
+			return 0
 		})
 	}
 	some = slices.Clone(some) // more may be freed on the way
