@@ -28,7 +28,9 @@ func (s *Store) settleClaims(e Endpoint) {
 }
 
 // claims reports whether p's endpoint is an address that a backend gave it and may have given to another since.
-func (p *Proxy) claims() bool { return p.Mode == v1alpha1.ModeManaged && p.Endpoint.Host != "" }
+func (p *Proxy) claims() bool {
+	return p.Mode == v1alpha1.ModeManaged && p.Endpoint.Host != "" && !p.Gone
+}
 
 // claimsBefore reports whether b's claim is better than a's. Equal times fall back to the key so that the outcome does
 // not depend on the order of events.

@@ -82,6 +82,7 @@ const (
 	WithheldUnprobed    Withheld = "not probed"
 	WithheldUnhealthy   Withheld = "unhealthy"
 	WithheldAddress     Withheld = "address claimed by another proxy"
+	WithheldGone        Withheld = "instance gone"
 )
 
 // Proxy is an immutable snapshot of one Proxy object. Nobody may change it or what it points to.
@@ -124,6 +125,8 @@ type Proxy struct {
 	Verdict Verdict
 	// AddressLost: another Managed Proxy claims the endpoint and was observed later.
 	AddressLost bool
+	// Gone: the backend told that the instance on record no longer serves at Endpoint. Who answers there now is unknown.
+	Gone bool
 }
 
 // Subject returns what a verdict about p must speak of.
@@ -143,9 +146,10 @@ func (p *Proxy) LeaseKey() LeaseKey {
 	return LeaseKey{UID: p.UID, Attempt: p.Attempt}
 }
 
-// Probeable reports whether there is something to probe. A draining or cordoned proxy is; one being deleted is not.
+// Probeable reports whether there is something to probe. A draining or cordoned proxy is; one being deleted is not. Nor is
+// one whose instance is gone: the probe and its credentials would go to whoever has the address now.
 func (p *Proxy) Probeable() bool {
-	return p.Endpoint.Host != "" && p.Endpoint.Port != 0 && !p.Deleting && !p.CredentialsMissing
+	return p.Endpoint.Host != "" && p.Endpoint.Port != 0 && !p.Deleting && !p.CredentialsMissing && !p.Gone
 }
 
 // Withheld says why p is offered to nobody, WithheldNot when it is offered.
@@ -161,6 +165,8 @@ func (p *Proxy) Withheld() Withheld {
 		return WithheldUnavailable
 	case p.CredentialsMissing:
 		return WithheldCredentials
+	case p.Gone:
+		return WithheldGone
 	case p.AddressLost:
 		return WithheldAddress
 	case p.Verdict.Subject != p.Subject() || p.Verdict.Health == HealthUnknown:

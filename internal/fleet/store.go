@@ -85,6 +85,7 @@ func (s *Store) Apply(next *Proxy) {
 	old := s.proxies[next.Key]
 	if old != nil {
 		next.rotate(old)
+		next.Gone = old.Gone && next.Instance() == old.Instance()
 	}
 	next.Verdict = Verdict{Subject: next.Subject()}
 	if old != nil && old.Verdict.Subject == next.Subject() {

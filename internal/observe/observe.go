@@ -42,7 +42,8 @@ type Observer struct {
 	o Options
 
 	mu   sync.RWMutex
-	seen map[string]answer // by provider name
+	seen map[string]answer          // by provider name
+	told map[string]map[string]told // by provider name and ID
 }
 
 // answer is one list of one provider.
@@ -52,21 +53,27 @@ type answer struct {
 }
 
 // New returns an observer.
-func New(o Options) *Observer { return &Observer{o: o, seen: map[string]answer{}} }
+func New(o Options) *Observer {
+	return &Observer{o: o, seen: map[string]answer{}, told: map[string]map[string]told{}}
+}
 
 // NeedLeaderElection lets only the leader ask the backends.
 func (o *Observer) NeedLeaderElection() bool { return true }
 
-// Start lists every provider at once and then at every interval, each on its own, so that a slow one delays no other.
-// It blocks until ctx ends and every list has returned.
+// Start lists every provider at once and then at every interval, each on its own, so that a slow one delays no other, and
+// watches those that can be watched. It blocks until ctx ends and every list and watch has returned.
 func (o *Observer) Start(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
+	w := &watches{running: map[string]watching{}}
+	defer w.all.Wait()
 	busy := map[string]chan struct{}{}
 	tick := o.o.Clock.NewTicker(o.o.Interval)
 	defer tick.Stop()
 	for {
-		for _, h := range o.o.Providers.All() {
+		handles := o.o.Providers.All()
+		o.follow(ctx, w, handles)
+		for _, h := range handles {
 			free := busy[h.Name]
 			if free == nil {
 				free = make(chan struct{}, 1)
@@ -106,6 +113,7 @@ func (o *Observer) look(ctx context.Context, h registry.Handle) {
 	}
 	o.mu.Lock()
 	o.seen[h.Name] = answer{at: at, byUID: byUID}
+	o.outdate(h.Name, at)
 	o.mu.Unlock()
 	for _, p := range o.o.Store.OfProvider(h.Name) {
 		if p.Attempt == 0 {
@@ -148,8 +156,9 @@ func differs(p *fleet.Proxy, inst provider.Instance) bool {
 		inst.IP != p.Endpoint.Host || inst.Port != p.Endpoint.Port || inst.ExitAddress != p.ExitAddress
 }
 
-// Seen returns what the last list of the provider showed of uid's instance under id. ok is false when that list is older
-// than two intervals, did not show it, or never came. It does not block.
+// Seen returns what the last list of the provider showed of uid's instance under id, or what the provider told of it
+// since. ok is false when that is older than two intervals, when it was not there, or when nothing is known. It does not
+// block.
 func (o *Observer) Seen(providerName, uid, id string) (inst provider.Instance, ok bool) {
 	for _, inst := range o.last(providerName, uid) {
 		if inst.ID == id {
@@ -159,7 +168,8 @@ func (o *Observer) Seen(providerName, uid, id string) (inst provider.Instance, o
 	return provider.Instance{}, false
 }
 
-// Strays returns uid's instances that the last list showed under other IDs than id. It does not block.
+// Strays returns uid's instances that the last list showed under other IDs than id, less those that have been told to be
+// gone since. It does not block.
 func (o *Observer) Strays(providerName, uid, id string) []provider.Instance {
 	var out []provider.Instance
 	for _, inst := range o.last(providerName, uid) {
@@ -170,14 +180,24 @@ func (o *Observer) Strays(providerName, uid, id string) []provider.Instance {
 	return out
 }
 
-func (o *Observer) last(providerName, uid string) []provider.Instance {
+// last returns uid's instances as they were last listed, with what was told of them since.
+func (o *Observer) last(providerName, uid string) (out []provider.Instance) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	a, ok := o.seen[providerName]
 	if !ok || o.o.Clock.Since(a.at) > 2*o.o.Interval {
 		return nil
 	}
-	return a.byUID[uid]
+	later := o.told[providerName]
+	for _, inst := range a.byUID[uid] {
+		switch t, ok := later[inst.ID]; {
+		case !ok:
+			out = append(out, inst)
+		case !t.Gone && t.Instance.Marks.UID == uid:
+			out = append(out, t.Instance)
+		}
+	}
+	return out
 }
 
 // String names the observer in logs.

@@ -2,10 +2,12 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,6 +33,7 @@ const (
 	verbCreate verb = "create"
 	verbUpdate verb = "update"
 	verbDelete verb = "delete"
+	verbWatch  verb = "watch"
 )
 
 // callError is how a call to the API server ended, with what it was.
@@ -60,7 +63,7 @@ type api struct {
 
 func newAPI(config *rest.Config) (*api, error) {
 	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	c := rest.CopyConfig(config)

@@ -27,7 +27,7 @@ type verdict struct {
 
 // classify is the table of what a failed call means, in order of precedence.
 //
-//	failure                             create      get, list   update, delete
+//	failure                             create      get, list*  update, delete
 //	the caller's context ended          transient   transient   transient
 //	no answer                           transient, Unreachable
 //	401                                 denied      denied      denied
@@ -37,6 +37,8 @@ type verdict struct {
 //	409                                 transient   transient   transient
 //	429, 408, 5xx                       transient, after the delay that the server asks for
 //	any other 4xx                       permanent   permanent   permanent
+//
+// * and watch.
 //
 // A 403 on a creation is about that Proxy alone, be it from RBAC or from a webhook; one on a read is about the operator. A
 // 404 that reaches the table is not about the Pod or the Secret asked for: those are looked at before. On a creation it is
@@ -62,7 +64,7 @@ func classify(err error) verdict {
 		return verdict{class: provider.ErrDenied}
 	case code == http.StatusForbidden && v == verbCreate && strings.Contains(status.Status().Message, quotaText):
 		return verdict{class: provider.ErrQuotaExceeded}
-	case code == http.StatusForbidden && (v == verbGet || v == verbList):
+	case code == http.StatusForbidden && (v == verbGet || v == verbList || v == verbWatch):
 		return verdict{class: provider.ErrDenied}
 	case code == http.StatusNotFound && v != verbCreate,
 		code == http.StatusConflict, code == http.StatusGone,

@@ -39,6 +39,8 @@ type Provider struct {
 var (
 	_ provider.Provider          = (*Provider)(nil)
 	_ provider.CredentialUpdater = (*Provider)(nil)
+	_ provider.Watcher           = (*Provider)(nil)
+	_ provider.Checker           = (*Provider)(nil)
 	_ io.Closer                  = (*Provider)(nil)
 )
 

@@ -1,0 +1,129 @@
+package observe
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/instrument"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/registry"
+)
+
+// told is a change that came later than the last list.
+type told struct {
+	provider.Change
+	at time.Time
+}
+
+// watches are the watches that run, by provider name.
+type watches struct {
+	all     sync.WaitGroup
+	running map[string]watching
+}
+
+type watching struct {
+	of   provider.Provider
+	stop context.CancelFunc
+}
+
+// follow watches the providers that can be watched, and ends the watches of those that have been taken away or rebuilt.
+func (o *Observer) follow(ctx context.Context, w *watches, handles []registry.Handle) {
+	now := make(map[string]registry.Handle, len(handles))
+	for _, h := range handles {
+		now[h.Name] = h
+	}
+	for name, r := range w.running {
+		if now[name].Provider != r.of {
+			r.stop()
+			delete(w.running, name)
+		}
+	}
+	for name, h := range now {
+		watcher, can := instrument.As[provider.Watcher](h.Provider)
+		if _, runs := w.running[name]; runs || !can {
+			continue
+		}
+		ctx, stop := context.WithCancel(ctx)
+		w.running[name] = watching{of: h.Provider, stop: stop}
+		w.all.Go(func() {
+			watcher.Watch(ctx, func(c provider.Change) {
+				if ctx.Err() == nil { // a provider that was rebuilt tells the same again
+					o.hear(name, c)
+				}
+			})
+		})
+	}
+}
+
+// hear takes in what a provider told: an address where its instance no longer serves is withdrawn at once, and whoever is
+// concerned gets a pass.
+func (o *Observer) hear(name string, c provider.Change) {
+	inst := &c.Instance
+	o.remember(name, c)
+	key := types.NamespacedName{Namespace: inst.Marks.Namespace, Name: inst.Marks.Name}
+	p := o.o.Store.Get(key)
+	if p == nil || p.UID != inst.Marks.UID || p.Provider != name || p.Attempt == 0 {
+		return
+	}
+	switch {
+	case p.ProviderID != inst.ID, inst.Marks.Attempt < p.Attempt:
+		// The next list sees to strays. What becomes of one is of interest only to whoever waits for it to be gone.
+		if c.Gone {
+			o.o.Wake(key)
+		}
+	case inst.Marks.Attempt > p.Attempt:
+		o.o.Wake(key)
+	default:
+		if p.Provisioned {
+			o.o.Store.SetGone(key, p.Instance(), c.Gone || left(p, inst))
+		}
+		if c.Gone || differs(p, *inst) {
+			o.o.Wake(key)
+		}
+	}
+}
+
+// left reports whether the recorded instance no longer serves at the recorded address. One that is held as Unknown may.
+func left(p *fleet.Proxy, inst *provider.Instance) bool {
+	switch inst.State {
+	case provider.StateRunning:
+		return inst.IP != p.Endpoint.Host || inst.Port != p.Endpoint.Port
+	case provider.StateUnknown:
+		return false
+	default:
+		return true
+	}
+}
+
+// remember keeps a change until the next list, which is asked for at every interval.
+func (o *Observer) remember(name string, c provider.Change) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	// At the start everything is told, most of it as it was listed: not worth the memory.
+	for _, listed := range o.seen[name].byUID[c.Instance.Marks.UID] {
+		if listed.ID == c.Instance.ID && !c.Gone && alike(&listed, &c.Instance) {
+			delete(o.told[name], c.Instance.ID)
+			return
+		}
+	}
+	if o.told[name] == nil {
+		o.told[name] = map[string]told{}
+	}
+	o.told[name][c.Instance.ID] = told{c, o.o.Clock.Now()}
+}
+
+// alike reports whether two sights of an instance say the same of what the status records.
+func alike(a, b *provider.Instance) bool {
+	return a.State == b.State && a.IP == b.IP && a.Port == b.Port && a.ExitAddress == b.ExitAddress && a.Marks == b.Marks &&
+		a.Identity == b.Identity
+}
+
+// outdate forgets what was told before a list was asked for. o.mu is held.
+func (o *Observer) outdate(name string, asked time.Time) {
+	maps.DeleteFunc(o.told[name], func(_ string, t told) bool { return t.at.Before(asked) })
+}

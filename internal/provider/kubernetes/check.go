@@ -1,0 +1,120 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+)
+
+// target is the one part of this backend that fails by itself.
+const target = "apiserver"
+
+// Check asks the API server for its version, for one Pod and one Secret in each namespace of the entry, as lists do, and
+// whether the operator may create Pods there. Details are the server's version and, where the operator may read quotas,
+// what they leave for Pods.
+func (p *Provider) Check(ctx context.Context) []provider.TargetStatus {
+	ctx, cancel := p.bound(ctx)
+	defer cancel()
+	began := time.Now()
+	s := provider.TargetStatus{Target: target, Details: map[string]string{}}
+	v, err := p.api.version(ctx)
+	s.Latency = time.Since(began)
+	if err == nil {
+		s.Details["version"] = clean(v)
+		err = p.checkScopes(ctx)
+	}
+	if err == nil {
+		p.headroom(ctx, s.Details)
+		s.Ready, s.Reason = true, provider.CheckReachable
+		return []provider.TargetStatus{s}
+	}
+	s.Reason, s.Message = reasonOf(ctx, err), clean(err.Error())
+	return []provider.TargetStatus{s}
+}
+
+// checkScopes returns the first failure.
+func (p *Provider) checkScopes(ctx context.Context) error {
+	one := metav1.ListOptions{LabelSelector: selector(p.owner), Limit: 1}
+	for _, namespace := range p.scopes() {
+		if err := p.api.list(ctx, secrets, namespace, one, &corev1.SecretList{}); err != nil {
+			return err
+		}
+		if err := p.api.list(ctx, pods, namespace, one, &corev1.PodList{}); err != nil {
+			return err
+		}
+		for _, resource := range []string{secrets, pods} {
+			may, err := p.api.may(ctx, verbCreate, resource, namespace)
+			if err != nil {
+				return err
+			}
+			if !may {
+				return &missingRight{verbCreate, resource, namespace}
+			}
+		}
+	}
+	return nil
+}
+
+// missingRight is something that the API server would not do for the operator.
+type missingRight struct {
+	verb                verb
+	resource, namespace string
+}
+
+func (e *missingRight) Error() string {
+	if e.namespace == "" {
+		return fmt.Sprintf("the operator may not %s %s in all namespaces", e.verb, e.resource)
+	}
+	return fmt.Sprintf("the operator may not %s %s in namespace %s", e.verb, e.resource, e.namespace)
+}
+
+// reasonOf puts a failed check into one word.
+func reasonOf(ctx context.Context, err error) string {
+	if _, ok := errors.AsType[*missingRight](err); ok {
+		return provider.CheckForbidden
+	}
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return provider.CheckUnauthorized
+	case apierrors.IsForbidden(err):
+		return provider.CheckForbidden
+	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
+		return provider.CheckTimeout
+	case classify(err).reason == provider.ReasonUnreachable:
+		return provider.CheckUnreachable
+	}
+	// It answered, but not as it should.
+	return provider.CheckAPIError
+}
+
+// version returns what the API server calls itself, such as v1.37.2.
+func (a *api) version(ctx context.Context) (string, error) {
+	body, err := a.rest.Get().MaxRetries(0).AbsPath("/version").Do(quiet(ctx)).Raw()
+	if err != nil {
+		return "", done(ctx, verbGet, "version", "", err)
+	}
+	var v version.Info
+	if err := json.Unmarshal(body, &v); err != nil || v.GitVersion == "" {
+		return "", done(ctx, verbGet, "version", "", errors.New("the answer is not that of a Kubernetes API server"))
+	}
+	return v.GitVersion, nil
+}
+
+// may asks whether the operator may do something; an empty namespace stands for all of them.
+func (a *api) may(ctx context.Context, v verb, resource, namespace string) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: string(v), Resource: resource},
+	}}
+	err := a.rest.Post().MaxRetries(0).AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").Body(review).Do(quiet(ctx)).Into(review)
+	return review.Status.Allowed, done(ctx, verbCreate, "selfsubjectaccessreviews", "", err)
+}
