@@ -23,6 +23,9 @@ func TestConforms(t *testing.T) {
 		"create-judges-who-was-faster",
 		// A creation fails inside its call or not at all.
 		"late-failure-frees-the-next-attempt", "late-failure-is-classified", "late-failure-tells-what-is-left",
+		// A host tells nothing by itself; it is asked.
+		"watch-tells-what-is-there", "watch-tells-what-comes", "watch-tells-what-ends", "watch-tells-what-is-gone",
+		"watch-tells-only-of-own", "watch-ends-with-its-context",
 		// A host does not throttle.
 		"throttling-is-transient",
 	}

@@ -13,11 +13,11 @@ import (
 )
 
 // BackendHarness makes environments on a fresh backend with a fake clock, with everything that a harness can do. made
-// constructs the provider under test; nil means Updating.
+// constructs the provider under test; nil means Watching.
 func BackendHarness(kind Kind, opts BackendOptions, made func(b *Backend, name string, owner provider.Owner, w provider.Window) provider.Provider) Harness {
 	if made == nil {
 		made = func(b *Backend, name string, owner provider.Owner, w provider.Window) provider.Provider {
-			return Updating{b.Provider(name, owner, w)}
+			return Watching{Updating{b.Provider(name, owner, w)}}
 		}
 	}
 	return func(T) *Env {

@@ -13,7 +13,7 @@ import (
 // mutants returns one breakage for each rule, by the rule's name.
 func mutants() map[string]breakage {
 	all := map[string]breakage{}
-	for _, part := range []map[string]breakage{planMutants(), createMutants(), getMutants(), deleteMutants(), otherMutants()} {
+	for _, part := range []map[string]breakage{planMutants(), createMutants(), getMutants(), deleteMutants(), otherMutants(), watchMutants()} {
 		maps.Copy(all, part)
 	}
 	return all
@@ -25,7 +25,7 @@ func planMutants() map[string]breakage {
 	return map[string]breakage{
 		"plan-has-no-side-effect": breakWith(func(m *mutant) {
 			m.plan = func(ctx context.Context, req provider.CreateRequest) (string, error) {
-				id, err := m.Updating.Plan(ctx, req)
+				id, err := m.Watching.Plan(ctx, req)
 				if _, there := m.standingMarks(provider.Ref{ID: id}); err == nil && !there {
 					m.backend.Place(id, nil, 1)
 				}
@@ -46,13 +46,13 @@ func planMutants() map[string]breakage {
 		}),
 		"plan-id-ends-in-the-name": breakWith(func(m *mutant) {
 			m.plan = func(ctx context.Context, req provider.CreateRequest) (string, error) {
-				id, err := m.Updating.Plan(ctx, req)
+				id, err := m.Watching.Plan(ctx, req)
 				return id + "-1", err
 			}
 		}),
 		"plan-names-the-field": breakWith(func(m *mutant) {
 			m.plan = func(ctx context.Context, req provider.CreateRequest) (string, error) {
-				id, err := m.Updating.Plan(ctx, req)
+				id, err := m.Watching.Plan(ctx, req)
 				if err != nil {
 					err = provider.Wrap(provider.ErrPermanent, "plan", m.name, "", errors.New("bad request"))
 				}
@@ -73,14 +73,14 @@ func createMutants() map[string]breakage {
 		return func(m *mutant) {
 			m.create = func(ctx context.Context, req provider.CreateRequest, ref provider.Ref) error {
 				change(m, &req, &ref)
-				return m.Updating.Create(ctx, req, ref)
+				return m.Watching.Create(ctx, req, ref)
 			}
 		}
 	}
 	after := func(f func(m *mutant, req provider.CreateRequest, ref provider.Ref, err error) error) func(m *mutant) {
 		return func(m *mutant) {
 			m.create = func(ctx context.Context, req provider.CreateRequest, ref provider.Ref) error {
-				return f(m, req, ref, m.Updating.Create(ctx, req, ref))
+				return f(m, req, ref, m.Watching.Create(ctx, req, ref))
 			}
 		}
 	}
@@ -95,10 +95,10 @@ func createMutants() map[string]breakage {
 	return map[string]breakage{
 		"create-returns-once-accepted": breakWith(func(m *mutant) {
 			m.create = func(ctx context.Context, req provider.CreateRequest, ref provider.Ref) error {
-				if err := m.Updating.Create(ctx, req, ref); err != nil {
+				if err := m.Watching.Create(ctx, req, ref); err != nil {
 					return err
 				}
-				if inst, err := m.Updating.Get(ctx, ref); err != nil || inst.State == provider.StateRunning {
+				if inst, err := m.Watching.Get(ctx, ref); err != nil || inst.State == provider.StateRunning {
 					return err
 				}
 				<-ctx.Done() // nothing moves the clock while it waits
@@ -110,7 +110,7 @@ func createMutants() map[string]breakage {
 				if _, there := m.standingMarks(ref); there {
 					return m.wrap("create", ref.ID, errExists)
 				}
-				return m.Updating.Create(ctx, req, ref)
+				return m.Watching.Create(ctx, req, ref)
 			}
 		}),
 		"create-concurrently-makes-one": {do: double},

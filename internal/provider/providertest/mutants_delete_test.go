@@ -19,30 +19,30 @@ func deleteMutants() map[string]breakage {
 				if _, there := m.standingMarks(ref); !there {
 					return m.wrap("delete", ref.ID, errAbsent)
 				}
-				return m.Updating.Delete(ctx, ref)
+				return m.Watching.Delete(ctx, ref)
 			}
 		}),
 		"delete-may-be-repeated": breakWith(func(m *mutant) {
 			m.delete = func(ctx context.Context, ref provider.Ref) error {
-				if inst, err := m.Updating.Get(ctx, ref); err == nil && inst.State == provider.StateDeleting {
+				if inst, err := m.Watching.Get(ctx, ref); err == nil && inst.State == provider.StateDeleting {
 					return m.wrap("delete", ref.ID, errors.New("already being deleted"))
 				}
-				return m.Updating.Delete(ctx, ref)
+				return m.Watching.Delete(ctx, ref)
 			}
 		}),
 		"delete-removes-everything": breakWith(func(m *mutant) {
 			m.delete = func(ctx context.Context, ref provider.Ref) error {
 				m.backend.OnCall(func(op string, _ provider.Ref) Fault { return Fault{LeaveParts: op == OpDelete} })
-				return m.Updating.Delete(ctx, ref)
+				return m.Watching.Delete(ctx, ref)
 			}
 			m.missing(func(_ provider.Ref, inst *provider.Instance) bool { return inst.State == provider.StateTerminated })
 		}),
 		"delete-works-before-running": breakWith(func(m *mutant) {
 			m.delete = func(ctx context.Context, ref provider.Ref) error {
-				if inst, err := m.Updating.Get(ctx, ref); err == nil && inst.State == provider.StateProvisioning {
+				if inst, err := m.Watching.Get(ctx, ref); err == nil && inst.State == provider.StateProvisioning {
 					return nil
 				}
-				return m.Updating.Delete(ctx, ref)
+				return m.Watching.Delete(ctx, ref)
 			}
 		}),
 		"delete-spares-another-attempt": breakWith(func(m *mutant) {
@@ -51,7 +51,7 @@ func deleteMutants() map[string]breakage {
 		"delete-spares-another-identity": breakWith(func(m *mutant) {
 			m.delete = func(ctx context.Context, ref provider.Ref) error {
 				ref.Identity = ""
-				return m.Updating.Delete(ctx, ref)
+				return m.Watching.Delete(ctx, ref)
 			}
 		}),
 		"delete-is-bound-to-what-it-saw": breakWith(func(m *mutant) {
@@ -83,12 +83,12 @@ func deleteMutants() map[string]breakage {
 				if _, ok := m.backend.zoneOf(ref.ID); !ok {
 					return nil
 				}
-				return m.Updating.Delete(ctx, ref)
+				return m.Watching.Delete(ctx, ref)
 			}
 		}),
 		"delete-fails-in-an-unreadable-scope": breakWith(func(m *mutant) {
 			m.delete = func(ctx context.Context, ref provider.Ref) error {
-				if err := m.Updating.Delete(ctx, ref); !errors.Is(err, errUnreachable) {
+				if err := m.Watching.Delete(ctx, ref); !errors.Is(err, errUnreachable) {
 					return err
 				}
 				return nil
@@ -97,13 +97,13 @@ func deleteMutants() map[string]breakage {
 		"next-attempt-follows-notfound": breakWith(func(m *mutant) {
 			m.create = func(ctx context.Context, req provider.CreateRequest, ref provider.Ref) error {
 				ref.Attempt = 1 // a token of the UID alone
-				return m.Updating.Create(ctx, req, ref)
+				return m.Watching.Create(ctx, req, ref)
 			}
 		}),
 		"vanished-is-notfound": breakWith(func(m *mutant) {
 			known := map[string]*provider.Instance{}
 			m.get = func(ctx context.Context, ref provider.Ref) (*provider.Instance, error) {
-				inst, err := m.Updating.Get(ctx, ref)
+				inst, err := m.Watching.Get(ctx, ref)
 				if err == nil {
 					known[ref.ID] = inst
 				} else if known[ref.ID] != nil {
@@ -125,10 +125,10 @@ func otherMutants() map[string]breakage {
 		}
 		return breakWith(func(m *mutant) {
 			m.create = func(ctx context.Context, req provider.CreateRequest, ref provider.Ref) error {
-				return reclass(m, "create", ref.ID, m.Updating.Create(ctx, req, ref))
+				return reclass(m, "create", ref.ID, m.Watching.Create(ctx, req, ref))
 			}
 			m.list = func(ctx context.Context) (provider.Listing, error) {
-				l, err := m.Updating.ListByTag(ctx)
+				l, err := m.Watching.ListByTag(ctx)
 				return l, reclass(m, "list", "", err)
 			}
 		})
@@ -160,7 +160,7 @@ func otherMutants() map[string]breakage {
 		"list-agrees-with-get": lenient(func(m *mutant, l Leftover) bool { return m.owner.Owns(l.Marks) }),
 		"list-serves-delete": breakWith(func(m *mutant) {
 			m.list = func(ctx context.Context) (provider.Listing, error) {
-				l, err := m.Updating.ListByTag(ctx)
+				l, err := m.Watching.ListByTag(ctx)
 				for i := range l.Instances {
 					l.Instances[i].ID = strings.TrimPrefix(l.Instances[i].ID, "zones/zone-a/instances/")
 				}
@@ -171,14 +171,14 @@ func otherMutants() map[string]breakage {
 		"list-shows-what-is-being-deleted": hiding(func(inst provider.Instance) bool { return inst.State == provider.StateDeleting }),
 		"list-reads-every-page": breakWith(func(m *mutant) {
 			m.list = func(ctx context.Context) (provider.Listing, error) {
-				l, err := m.Updating.ListByTag(ctx)
+				l, err := m.Watching.ListByTag(ctx)
 				l.Instances = l.Instances[:min(100, len(l.Instances))]
 				return l, err
 			}
 		}),
 		"list-names-unread-scopes": breakWith(func(m *mutant) {
 			m.list = func(ctx context.Context) (provider.Listing, error) {
-				l, err := m.Updating.ListByTag(ctx)
+				l, err := m.Watching.ListByTag(ctx)
 				l.Unread = nil
 				return l, err
 			}
@@ -186,25 +186,25 @@ func otherMutants() map[string]breakage {
 		"errors-name-provider-and-operation": breakWith(func(m *mutant) { m.name = "stateful" }),
 		"cancelled-context-is-transient": breakWith(func(m *mutant) {
 			m.create = func(ctx context.Context, req provider.CreateRequest, ref provider.Ref) error {
-				return m.Updating.Create(context.WithoutCancel(ctx), req, ref)
+				return m.Watching.Create(context.WithoutCancel(ctx), req, ref)
 			}
 		}),
 		"cancel-interrupts-a-call": breakWith(func(m *mutant) {
 			m.get = func(ctx context.Context, ref provider.Ref) (*provider.Instance, error) {
-				return m.Updating.Get(context.WithoutCancel(ctx), ref)
+				return m.Watching.Get(context.WithoutCancel(ctx), ref)
 			}
 		}),
 		"secrets-stay-secret": breakWith(func(m *mutant) {
 			m.create = func(ctx context.Context, req provider.CreateRequest, ref provider.Ref) error {
 				logr.FromContextOrDiscard(ctx).V(4).Info("creating", "userData", req.CloudInit)
-				return m.Updating.Create(ctx, req, ref)
+				return m.Watching.Create(ctx, req, ref)
 			}
 		}),
 		"restart-forgets-nothing": breakWith(func(m *mutant) {
 			mine := map[string]bool{}
 			m.create = func(ctx context.Context, req provider.CreateRequest, ref provider.Ref) error {
 				mine[ref.ID] = true
-				return m.Updating.Create(ctx, req, ref)
+				return m.Watching.Create(ctx, req, ref)
 			}
 			m.fixList(func(inst provider.Instance) bool { return mine[inst.ID] })
 		}),
@@ -219,7 +219,7 @@ func otherMutants() map[string]breakage {
 				if len(pending) > 1 {
 					return m.wrap("delete", ref.ID, errMutant)
 				}
-				return m.Updating.Delete(ctx, ref)
+				return m.Watching.Delete(ctx, ref)
 			}
 		}),
 		"update-credentials-changes-them": breakWith(func(m *mutant) {
@@ -228,7 +228,7 @@ func otherMutants() map[string]breakage {
 		"update-credentials-spares-others": breakWith(func(m *mutant) {
 			m.update = func(ctx context.Context, ref provider.Ref, creds provider.Credentials) error {
 				ref.Attempt = 2
-				return m.Updating.UpdateCredentials(ctx, ref, creds)
+				return m.Watching.UpdateCredentials(ctx, ref, creds)
 			}
 		}),
 	}

@@ -20,7 +20,7 @@ func getMutants() map[string]breakage {
 	answering := func(matches func(error) bool, answer func(m *mutant, ref provider.Ref) (*provider.Instance, error)) breakage {
 		return breakWith(func(m *mutant) {
 			m.get = func(ctx context.Context, ref provider.Ref) (*provider.Instance, error) {
-				inst, err := m.Updating.Get(ctx, ref)
+				inst, err := m.Watching.Get(ctx, ref)
 				if err != nil && matches(err) {
 					return answer(m, ref)
 				}
@@ -53,7 +53,7 @@ func getMutants() map[string]breakage {
 		"get-reads-the-instance-last": breakWith(func(m *mutant) {
 			m.get = func(ctx context.Context, ref provider.Ref) (*provider.Instance, error) {
 				_, there := m.standingMarks(ref)
-				inst, err := m.Updating.Get(ctx, ref)
+				inst, err := m.Watching.Get(ctx, ref)
 				op, _ := m.backend.readOperation(ctx, ref, "zone-a")
 				if !there && op != nil && !op.ended.IsZero() {
 					return absent(m, ref)
@@ -68,7 +68,7 @@ func getMutants() map[string]breakage {
 						return nil, provider.Wrap(provider.ErrConflict, "get", m.name, ref.ID, err)
 					}
 				}
-				return m.Updating.Get(ctx, ref)
+				return m.Watching.Get(ctx, ref)
 			}
 		}),
 		"get-running-has-an-address": changed(func(_ provider.Ref, inst *provider.Instance) { inst.IP = "" }),

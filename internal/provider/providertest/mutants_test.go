@@ -12,7 +12,8 @@ import (
 
 // mutant is a correct provider with single methods replaced.
 type mutant struct {
-	Updating
+	Watching
+	watch  func(context.Context, func(provider.Change))
 	plan   func(context.Context, provider.CreateRequest) (string, error)
 	create func(context.Context, provider.CreateRequest, provider.Ref) error
 	get    func(context.Context, provider.Ref) (*provider.Instance, error)
@@ -25,48 +26,56 @@ func (m *mutant) Plan(ctx context.Context, req provider.CreateRequest) (string, 
 	if m.plan != nil {
 		return m.plan(ctx, req)
 	}
-	return m.Updating.Plan(ctx, req)
+	return m.Watching.Plan(ctx, req)
 }
 
 func (m *mutant) Create(ctx context.Context, req provider.CreateRequest, ref provider.Ref) error {
 	if m.create != nil {
 		return m.create(ctx, req, ref)
 	}
-	return m.Updating.Create(ctx, req, ref)
+	return m.Watching.Create(ctx, req, ref)
 }
 
 func (m *mutant) Get(ctx context.Context, ref provider.Ref) (*provider.Instance, error) {
 	if m.get != nil {
 		return m.get(ctx, ref)
 	}
-	return m.Updating.Get(ctx, ref)
+	return m.Watching.Get(ctx, ref)
 }
 
 func (m *mutant) Delete(ctx context.Context, ref provider.Ref) error {
 	if m.delete != nil {
 		return m.delete(ctx, ref)
 	}
-	return m.Updating.Delete(ctx, ref)
+	return m.Watching.Delete(ctx, ref)
 }
 
 func (m *mutant) ListByTag(ctx context.Context) (provider.Listing, error) {
 	if m.list != nil {
 		return m.list(ctx)
 	}
-	return m.Updating.ListByTag(ctx)
+	return m.Watching.ListByTag(ctx)
 }
 
 func (m *mutant) UpdateCredentials(ctx context.Context, ref provider.Ref, creds provider.Credentials) error {
 	if m.update != nil {
 		return m.update(ctx, ref, creds)
 	}
-	return m.Updating.UpdateCredentials(ctx, ref, creds)
+	return m.Watching.UpdateCredentials(ctx, ref, creds)
+}
+
+func (m *mutant) Watch(ctx context.Context, tell func(provider.Change)) {
+	if m.watch != nil {
+		m.watch(ctx, tell)
+		return
+	}
+	m.Watching.Watch(ctx, tell)
 }
 
 // fixGet passes every instance through f; fixList every listing.
 func (m *mutant) fixGet(f func(ref provider.Ref, inst *provider.Instance)) {
 	m.get = func(ctx context.Context, ref provider.Ref) (*provider.Instance, error) {
-		inst, err := m.Updating.Get(ctx, ref)
+		inst, err := m.Watching.Get(ctx, ref)
 		if inst != nil {
 			f(ref, inst)
 		}
@@ -76,7 +85,7 @@ func (m *mutant) fixGet(f func(ref provider.Ref, inst *provider.Instance)) {
 
 func (m *mutant) fixList(f func(provider.Instance) bool) {
 	m.list = func(ctx context.Context) (provider.Listing, error) {
-		l, err := m.Updating.ListByTag(ctx)
+		l, err := m.Watching.ListByTag(ctx)
 		l.Instances = slices.DeleteFunc(l.Instances, func(inst provider.Instance) bool { return !f(inst) })
 		return l, err
 	}
@@ -85,7 +94,7 @@ func (m *mutant) fixList(f func(provider.Instance) bool) {
 // missing makes Get deny what f picks.
 func (m *mutant) missing(f func(ref provider.Ref, inst *provider.Instance) bool) {
 	m.get = func(ctx context.Context, ref provider.Ref) (*provider.Instance, error) {
-		inst, err := m.Updating.Get(ctx, ref)
+		inst, err := m.Watching.Get(ctx, ref)
 		if inst != nil && f(ref, inst) {
 			return nil, m.wrap("get", ref.ID, errAbsent)
 		}
@@ -121,7 +130,7 @@ func (m *mutant) succeedOn(f func(found provider.Marks, ref provider.Ref) bool) 
 		if found, there := m.standingMarks(ref); there && f(found, ref) {
 			return nil
 		}
-		return m.Updating.Create(ctx, req, ref)
+		return m.Watching.Create(ctx, req, ref)
 	}
 }
 
@@ -131,7 +140,7 @@ func (m *mutant) removeWhere(f func(found provider.Marks, ref provider.Ref) bool
 		if found, there := m.standingMarks(ref); there && f(found, ref) {
 			return m.forceRemove(ctx, ref)
 		}
-		return m.Updating.Delete(ctx, ref)
+		return m.Watching.Delete(ctx, ref)
 	}
 }
 
@@ -172,7 +181,7 @@ func TestEveryRuleGoesRed(t *testing.T) {
 func runRule(t *testing.T, rule Rule, kind Kind, breakIt func(*mutant)) Outcome {
 	opts := BackendOptions{BootDelay: 5 * time.Second, DeleteDelay: 4 * time.Second, Visibility: 10 * time.Second}
 	h := BackendHarness(kind, opts, func(b *Backend, name string, owner provider.Owner, w provider.Window) provider.Provider {
-		m := &mutant{Updating: Updating{b.Provider(name, owner, w)}}
+		m := &mutant{Watching: Watching{Updating{b.Provider(name, owner, w)}}}
 		if breakIt != nil && owner.Installation == "conformance-a" && owner.Cluster == "cluster-a" {
 			breakIt(m)
 		}
