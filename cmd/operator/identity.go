@@ -51,6 +51,10 @@ func namespaceIn(file string) string {
 	return strings.TrimSpace(string(data))
 }
 
+// What the manifests have to grant.
+//
+// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
+
 // owner derives the marks of this installation. The cluster's identity is the UID of kube-system, which nobody can set:
 // a cluster cloned with its UIDs cannot be told apart from its original.
 func owner(ctx context.Context, c client.Reader, o *options) (provider.Owner, error) {

@@ -25,6 +25,12 @@ type fence struct {
 	since time.Time // start of the last successful renewal; zero when there is none
 }
 
+// What the manifests have to grant, in the operator's own namespace. What is to be created has no name yet that RBAC could
+// compare; the name of the rest is the default of --leader-election-id.
+//
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create,namespace=egress-proxies-system
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=egress-proxies-operator,verbs=get;update,namespace=egress-proxies-system
+
 // newFence returns the election lock for o. It does not dial.
 func newFence(cfg *rest.Config, o *options) (*fence, error) {
 	host, err := os.Hostname()

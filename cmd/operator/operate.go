@@ -153,7 +153,10 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 		Owner:  a.owner,
 		Window: provider.Window{Clock: a.clock, CallTimeout: o.callTimeout, Skew: o.skewAllowance},
 		Decorate: func(name string, p provider.Provider) provider.Provider {
-			return instrument.WithGuard(instrument.WithMetrics(p, name, a.clock, m), name, a.clock)
+			// The guard is outermost: a call that it refuses is none, neither counted nor traced. Spans are around the
+			// metrics, so that whatever comes to be observed of a call is observed inside of its span.
+			traced := instrument.WithTracing(instrument.WithMetrics(p, name, a.clock, m), name)
+			return instrument.WithGuard(traced, name, a.clock)
 		},
 	})
 	if err != nil {

@@ -17,6 +17,11 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
 
+// What the manifests have to grant.
+//
+// +kubebuilder:rbac:groups=crawl.example.com,resources=proxies,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
+
 // Feed keeps a Store in step with the Proxies and their credentials. Make it with NewFeed.
 type Feed struct {
 	Store *Store

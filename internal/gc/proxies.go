@@ -13,6 +13,11 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 )
 
+// What the manifests have to grant.
+//
+// +kubebuilder:rbac:groups=crawl.example.com,resources=proxies,verbs=get;list
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
 // pageSize bounds what one page of Proxies takes in memory.
 const pageSize = 500
 

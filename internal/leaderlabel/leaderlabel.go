@@ -31,6 +31,10 @@ const (
 	soon = 100 * time.Millisecond
 )
 
+// What the manifests have to grant, in the operator's own namespace.
+//
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;patch,namespace=egress-proxies-system
+
 // Labeler keeps the label on the leader's own Pod and off all others. It needs to list and patch Pods in Namespace.
 type Labeler struct {
 	// Reader reads from the API server, Writer writes to it.

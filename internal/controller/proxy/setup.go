@@ -72,6 +72,14 @@ type Wakers struct {
 	Triggers *Triggers
 }
 
+// What the manifests have to grant. Secrets are watched by label, but RBAC cannot select by label: whoever takes over the
+// operator's service account reads every Secret of the namespaces that it is granted for.
+//
+// +kubebuilder:rbac:groups=crawl.example.com,resources=proxies,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=crawl.example.com,resources=proxies/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
 // SetupWithManager registers the controller. workers bounds the passes that run side by side.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, w Wakers, workers int) error {
 	return ctrl.NewControllerManagedBy(mgr).
