@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/tracing"
 )
 
 const (
@@ -78,6 +79,8 @@ func newAPI(config *rest.Config) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Outermost, so that a span covers getting credentials, too, and the request has none yet.
+	client = &http.Client{Transport: tracing.Transport(client.Transport), Timeout: client.Timeout}
 	r, err := rest.RESTClientForConfigAndClient(c, client)
 	if err != nil {
 		return nil, err
@@ -90,15 +93,6 @@ func (a *api) close() { a.client.CloseIdleConnections() }
 
 // quiet keeps the caller's logger from client-go, which writes whole bodies to it at higher levels, those of Secrets, too.
 func quiet(ctx context.Context) context.Context { return logr.NewContext(ctx, logr.Discard()) }
-
-// done logs what failed and says in the error which call it was.
-func done(ctx context.Context, v verb, resource, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	logf.FromContext(ctx).WithName(Type).V(2).Info("API call failed", "verb", string(v), "resource", resource, "object", name, "error", clean(err.Error()))
-	return &callError{v, resource, name, err}
-}
 
 func (a *api) get(ctx context.Context, resource string, at place, into runtime.Object) error {
 	err := a.rest.Get().MaxRetries(0).Namespace(at.namespace).Resource(resource).Name(at.name).Do(quiet(ctx)).Into(into)

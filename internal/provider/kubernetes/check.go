@@ -23,7 +23,7 @@ const target = "apiserver"
 // whether the operator may create Pods there. Details are the server's version and, where the operator may read quotas,
 // what they leave for Pods.
 func (p *Provider) Check(ctx context.Context) []provider.TargetStatus {
-	ctx, cancel := p.bound(ctx)
+	ctx, cancel := p.bound(p.calling(ctx, "check", ""))
 	defer cancel()
 	began := time.Now()
 	s := provider.TargetStatus{Target: target, Details: map[string]string{}}
@@ -42,24 +42,34 @@ func (p *Provider) Check(ctx context.Context) []provider.TargetStatus {
 	return []provider.TargetStatus{s}
 }
 
-// checkScopes returns the first failure.
+// checkScopes returns the first failure, and where it was.
 func (p *Provider) checkScopes(ctx context.Context) error {
-	one := metav1.ListOptions{LabelSelector: selector(p.owner), Limit: 1}
 	for _, namespace := range p.scopes() {
-		if err := p.api.list(ctx, secrets, namespace, one, &corev1.SecretList{}); err != nil {
+		if err := p.checkScope(ctx, namespace); err != nil {
+			if namespace == metav1.NamespaceAll {
+				return fmt.Errorf("all namespaces: %w", err)
+			}
+			return fmt.Errorf("namespace %s: %w", namespace, err)
+		}
+	}
+	return nil
+}
+
+func (p *Provider) checkScope(ctx context.Context, namespace string) error {
+	one := metav1.ListOptions{LabelSelector: selector(p.owner), Limit: 1}
+	if err := p.api.list(ctx, secrets, namespace, one, &corev1.SecretList{}); err != nil {
+		return err
+	}
+	if err := p.api.list(ctx, pods, namespace, one, &corev1.PodList{}); err != nil {
+		return err
+	}
+	for _, resource := range []string{secrets, pods} {
+		may, err := p.api.may(ctx, verbCreate, resource, namespace)
+		if err != nil {
 			return err
 		}
-		if err := p.api.list(ctx, pods, namespace, one, &corev1.PodList{}); err != nil {
-			return err
-		}
-		for _, resource := range []string{secrets, pods} {
-			may, err := p.api.may(ctx, verbCreate, resource, namespace)
-			if err != nil {
-				return err
-			}
-			if !may {
-				return &missingRight{verbCreate, resource, namespace}
-			}
+		if !may {
+			return &missingRight{verbCreate, resource}
 		}
 	}
 	return nil
@@ -67,15 +77,12 @@ func (p *Provider) checkScopes(ctx context.Context) error {
 
 // missingRight is something that the API server would not do for the operator.
 type missingRight struct {
-	verb                verb
-	resource, namespace string
+	verb     verb
+	resource string
 }
 
 func (e *missingRight) Error() string {
-	if e.namespace == "" {
-		return fmt.Sprintf("the operator may not %s %s in all namespaces", e.verb, e.resource)
-	}
-	return fmt.Sprintf("the operator may not %s %s in namespace %s", e.verb, e.resource, e.namespace)
+	return fmt.Sprintf("the operator may not %s %s", e.verb, e.resource)
 }
 
 // reasonOf puts a failed check into one word.

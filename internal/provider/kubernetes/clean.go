@@ -20,6 +20,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`://[^/@\s"']+@`), "://"},                                                                            // user and password
 	{regexp.MustCompile(`\?[^\s"'?]+=[^\s"']*`), ""},                                                                         // query, which may be signed
 	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[a-z0-9._~+/=-]{8,}`), "$1 " + elided},                                       // tokens
+	{regexp.MustCompile(`\S*\$2[abxy]?\$\d\d\$[./A-Za-z0-9]*`), elided},                                                      // hashes of passwords, and whose
 	{regexp.MustCompile(`(?i)\b(token|password|secret|signature|apikey|api_key)=\S+`), "$1=" + elided},                       // secrets by name
 	{regexp.MustCompile(`(?i)[\s,;(]*\b(request|trace|correlation|audit)[ _-]?id\b["']?\s*[:=]?\s*["']?[\w.:-]+["')]?`), ""}, // IDs of requests
 	{regexp.MustCompile(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), elided},                     // UUIDs

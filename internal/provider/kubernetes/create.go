@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
@@ -21,8 +20,9 @@ const cleanTimeout = 5 * time.Second
 // Create makes the Secret, where there are credentials, and then the Pod. It returns when the API server has both. What
 // stands there of the same attempt it completes.
 func (p *Provider) Create(ctx context.Context, req provider.CreateRequest, ref provider.Ref) error {
+	ctx = p.calling(ctx, "create", ref.ID)
 	err := p.create(ctx, req, ref)
-	p.outcome(ctx, "create", ref.ID, err)
+	outcome(ctx, err)
 	return err
 }
 
@@ -45,6 +45,7 @@ func (p *Provider) create(ctx context.Context, req provider.CreateRequest, ref p
 		return err
 	}
 	if found.pod != nil {
+		logger(ctx).V(2).Info("the Pod is there already")
 		return nil // it is made last, so all of it was
 	}
 	m := p.owner.MarksFor(req, ref)
@@ -107,17 +108,7 @@ func (p *Provider) takeBack(ctx context.Context, at place, made types.UID, why e
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
 	if err := p.api.delete(ctx, secrets, at, made); err != nil && !absent(err, secrets, at) && !apierrors.IsConflict(err) {
-		logf.FromContext(ctx).WithName(Type).V(1).Info("the Secret of a refused Pod could not be removed", "provider", p.name, "id", at.String(), "error", clean(err.Error()))
+		logger(ctx).V(1).Info("the Secret of a refused Pod is left")
 	}
 	return why
-}
-
-// outcome logs how a call ended.
-func (p *Provider) outcome(ctx context.Context, op, id string, err error) {
-	log := logf.FromContext(ctx).WithName(Type).WithValues("provider", p.name).V(1)
-	if err != nil {
-		log.Info("call failed", "op", op, "id", id, "class", provider.ClassName(err), "error", err.Error())
-		return
-	}
-	log.Info("call succeeded", "op", op, "id", id)
 }

@@ -15,8 +15,9 @@ import (
 // and notes the revision at the Pod, which makes the kubelet renew the file. An instance that was created without
 // credentials cannot take any.
 func (p *Provider) UpdateCredentials(ctx context.Context, ref provider.Ref, creds provider.Credentials) error {
+	ctx = p.calling(ctx, opUpdate, ref.ID)
 	err := p.updateCredentials(ctx, ref, creds)
-	p.outcome(ctx, opUpdate, ref.ID, err)
+	outcome(ctx, err)
 	return err
 }
 

@@ -12,8 +12,9 @@ import (
 // Delete asks for the removal of the Pod and then of the Secret, each by the UID under which it was read with the marks of
 // the named attempt. The kubelet gives the Pod five seconds; Get shows it until then.
 func (p *Provider) Delete(ctx context.Context, ref provider.Ref) error {
+	ctx = p.calling(ctx, "delete", ref.ID)
 	err := p.delete(ctx, ref)
-	p.outcome(ctx, "delete", ref.ID, err)
+	outcome(ctx, err)
 	return err
 }
 

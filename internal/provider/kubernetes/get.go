@@ -17,8 +17,10 @@ const (
 
 // Get reads the Pod and, where there is none of ours, the Secret.
 func (p *Provider) Get(ctx context.Context, ref provider.Ref) (*provider.Instance, error) {
+	ctx = p.calling(ctx, "get", ref.ID)
 	inst, err := p.get(ctx, ref)
-	p.outcome(ctx, "get", ref.ID, err)
+	saw(ctx, inst)
+	outcome(ctx, err)
 	return inst, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,8 +51,10 @@ func (s *skips) Skipf(format string, args ...any) {
 	s.T.Skipf(format, args...)
 }
 
-func conformanceEnv(t providertest.T) *providertest.Env {
-	w := newWorld(t)
+func conformanceEnv(t providertest.T) *providertest.Env { return newWorld(t).conformance() }
+
+// conformance is what the suite needs to know of the world.
+func (w *world) conformance() *providertest.Env {
 	w.extra += "machineTypes: {small: {}}\nimages: {debian: 'example.com/squid:1'}\n"
 	bad := func(field, value string, change func(*provider.CreateRequest)) providertest.Invalid {
 		req := w.guarded()
@@ -187,7 +190,9 @@ func (w *world) place(id string) func() bool {
 	must(w.t, err)
 	return func() bool {
 		now, err := w.kube.CoreV1().Pods(w.namespace).Get(context.Background(), placed.Name, metav1.GetOptions{})
-		return err == nil && now.UID == placed.UID && now.ResourceVersion == placed.ResourceVersion
+		// The scheduler may have looked at it meanwhile.
+		return err == nil && now.UID == placed.UID && now.DeletionTimestamp == nil && reflect.DeepEqual(now.Labels, placed.Labels) &&
+			len(now.Annotations) == 0 && (live.kubeconfig != "" || now.ResourceVersion == placed.ResourceVersion)
 	}
 }
 
@@ -212,9 +217,11 @@ func (w *world) exhaustQuota() (restore func()) {
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "full"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
 	q, err := api.Create(context.Background(), q, metav1.CreateOptions{})
 	must(w.t, err)
-	q.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
-	_, err = api.UpdateStatus(context.Background(), q, metav1.UpdateOptions{})
-	must(w.t, err)
+	if live.kubeconfig == "" {
+		q.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
+		_, err = api.UpdateStatus(context.Background(), q, metav1.UpdateOptions{})
+		must(w.t, err)
+	}
 	w.until(func(err error) bool { return err != nil && strings.Contains(err.Error(), "exceeded quota") })
 	return func() {
 		must(w.t, api.Delete(context.Background(), q.Name, metav1.DeleteOptions{}))

@@ -17,8 +17,12 @@ const pageSize = 500
 // ListByTag lists Pods and Secrets with this installation's marks in every namespace of the entry. A namespace that cannot
 // be read is named as unread as long as another one can.
 func (p *Provider) ListByTag(ctx context.Context) (provider.Listing, error) {
+	ctx = p.calling(ctx, "list", "")
 	listing, err := p.list(ctx)
-	p.outcome(ctx, "list", "", err)
+	if err == nil && detailed(ctx) {
+		logger(ctx).V(2).Info("instances", "count", len(listing.Instances), "unread", listing.Unread)
+	}
+	outcome(ctx, err)
 	return listing, err
 }
 

@@ -27,6 +27,9 @@ func (p *Provider) headroom(ctx context.Context, details map[string]string) {
 		}
 		for i := range list.Items {
 			q := &list.Items[i]
+			if len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil {
+				continue // it is for some Pods only, perhaps for none of these
+			}
 			n, bounded := podsLeft(&q.Status)
 			if before, ok := left[q.Namespace]; bounded && (!ok || n < before) {
 				left[q.Namespace] = n

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
@@ -55,6 +54,7 @@ type watcher struct {
 }
 
 func (w *watcher) run(ctx context.Context) {
+	ctx = w.p.calling(ctx, "watch", "")
 	pause := rewatch()
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -66,7 +66,7 @@ func (w *watcher) run(ctx context.Context) {
 			}
 		}
 		if ctx.Err() == nil && err != nil {
-			logf.FromContext(ctx).WithName(Type).V(1).Info("the watch of Pods ended", "provider", w.p.name, "namespace", w.namespace,
+			logger(ctx).V(1).Info("the watch of Pods ended", "namespace", w.namespace,
 				"class", provider.ClassName(w.p.fail("watch", "", err)), "error", clean(err.Error()))
 		}
 		rest := time.NewTimer(pause.Step())

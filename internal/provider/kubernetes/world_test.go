@@ -27,6 +27,9 @@ const entry = "pods"
 
 var owner = provider.Owner{Installation: "kubernetes-test", Cluster: "cluster-a"}
 
+// live is set where the tests run against a whole cluster (see TestConformsOnARealCluster), and empty otherwise.
+var live struct{ kubeconfig, image string }
+
 // world is a namespace of the real API server under the strictest Pod security, with a kubelet of the test's own.
 type world struct {
 	t         providertest.T
@@ -74,6 +77,13 @@ func newWorld(t providertest.T) *world {
 	}}, metav1.CreateOptions{})
 	must(t, err)
 	w.namespace = ns.Name
+	if live.kubeconfig != "" {
+		// Owners that are not there would have real Pods collected; there are none across clusters.
+		w.extra += fmt.Sprintf("kubeconfig: %q\nimage: %q\n", live.kubeconfig, live.image)
+		t.Cleanup(func() {
+			must(t, kube.CoreV1().Namespaces().Delete(context.Background(), ns.Name, metav1.DeleteOptions{}))
+		})
+	}
 	return w
 }
 
