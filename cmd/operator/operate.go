@@ -33,6 +33,7 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/metrics"
 	"github.com/egress-proxies/egress-proxies-operator/internal/observe"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/gcp"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/instrument"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kubernetes"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/local"
@@ -44,14 +45,15 @@ import (
 const stopTimeout = 25 * time.Second
 
 // factories are the provider types that this binary knows.
-func factories() map[string]registry.Factory {
-	return map[string]registry.Factory{kubernetes.Type: kubernetes.New, local.Type: local.New}
+func (o *options) factories() map[string]registry.Factory {
+	cloud := gcp.Settings{LogPayloads: o.gcpPayloads}
+	return map[string]registry.Factory{gcp.Type: cloud.New, kubernetes.Type: kubernetes.New, local.Type: local.New}
 }
 
 // operate wires everything together and runs until ctx ends.
 func operate(ctx context.Context, o *options) error {
 	// The configuration is read before anything is dialled: what is wrong in it should be the first thing said.
-	entries, err := readProviders(o.providersConfig)
+	entries, err := readProviders(o.providersConfig, registry.Types(o.factories()))
 	if err != nil {
 		return err
 	}
@@ -79,12 +81,12 @@ func operate(ctx context.Context, o *options) error {
 	return errors.Join(mgr.Start(ctx), a.providers.Close())
 }
 
-func readProviders(path string) ([]registry.Entry, error) {
+func readProviders(path string, types []string) ([]registry.Entry, error) {
 	data, err := os.ReadFile(path) //nolint:gosec // whoever starts the operator names the file
 	if err != nil {
 		return nil, fmt.Errorf("--providers-config: %w", err)
 	}
-	entries, err := registry.Parse(data, registry.Types(factories()))
+	entries, err := registry.Parse(data, types)
 	if err != nil {
 		return nil, fmt.Errorf("%s:\n%w", path, err)
 	}
@@ -149,7 +151,7 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 	if err != nil {
 		return err
 	}
-	a.providers, err = registry.Build(ctx, entries, factories(), registry.BuildOptions{
+	a.providers, err = registry.Build(ctx, entries, o.factories(), registry.BuildOptions{
 		Owner:  a.owner,
 		Window: provider.Window{Clock: a.clock, CallTimeout: o.callTimeout, Skew: o.skewAllowance},
 		Decorate: func(name string, p provider.Provider) provider.Provider {

@@ -46,6 +46,7 @@ type options struct {
 
 	healthWorkers     int
 	healthTick        time.Duration
+	gcpPayloads       bool
 	judgeURL          string
 	minReportInterval time.Duration
 	externalAllow     string
@@ -110,6 +111,7 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	f.DurationVar(&o.skewAllowance, "clock-skew-allowance", 5*time.Second, "how far the clocks of two replicas may be apart (0s to 10m)")
 
 	f.IntVar(&o.healthWorkers, "health-workers", 64, "probes side by side, those that take longer than a second aside (1 to 10000)")
+	f.BoolVar(&o.gcpPayloads, "gcp-wire-log-full-payloads", false, "log the bodies of requests to Compute Engine and of its answers at verbosity 5, metadata withheld")
 	f.StringVar(&o.judgeURL, "judge-url", "", "http or https `url` that is fetched without a proxy when over half of the proxies that probe one url fail: "+
 		"while it fails, too, no verdict becomes Unhealthy and nothing is replaced for being so; empty for never")
 	f.DurationVar(&o.healthTick, "health-tick", time.Second, "how often due probes are looked for (100ms to 1m)")

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/message"
 )
 
 // target is the one part of this backend that fails by itself.
@@ -30,7 +31,7 @@ func (p *Provider) Check(ctx context.Context) []provider.TargetStatus {
 	v, err := p.api.version(ctx)
 	s.Latency = time.Since(began)
 	if err == nil {
-		s.Details["version"] = clean(v)
+		s.Details["version"] = message.Clean(v)
 		err = p.checkScopes(ctx)
 	}
 	if err == nil {
@@ -38,7 +39,7 @@ func (p *Provider) Check(ctx context.Context) []provider.TargetStatus {
 		s.Ready, s.Reason = true, provider.CheckReachable
 		return []provider.TargetStatus{s}
 	}
-	s.Reason, s.Message = reasonOf(ctx, err), clean(err.Error())
+	s.Reason, s.Message = reasonOf(ctx, err), message.Clean(err.Error())
 	return []provider.TargetStatus{s}
 }
 
@@ -69,25 +70,25 @@ func (p *Provider) checkScope(ctx context.Context, namespace string) error {
 			return err
 		}
 		if !may {
-			return &missingRight{verbCreate, resource}
+			return &missingRightError{verbCreate, resource}
 		}
 	}
 	return nil
 }
 
-// missingRight is something that the API server would not do for the operator.
-type missingRight struct {
+// missingRightError is something that the API server would not do for the operator.
+type missingRightError struct {
 	verb     verb
 	resource string
 }
 
-func (e *missingRight) Error() string {
+func (e *missingRightError) Error() string {
 	return fmt.Sprintf("the operator may not %s %s", e.verb, e.resource)
 }
 
 // reasonOf puts a failed check into one word.
 func reasonOf(ctx context.Context, err error) string {
-	if _, ok := errors.AsType[*missingRight](err); ok {
+	if _, ok := errors.AsType[*missingRightError](err); ok {
 		return provider.CheckForbidden
 	}
 	switch {
@@ -106,10 +107,12 @@ func reasonOf(ctx context.Context, err error) string {
 
 // version returns what the API server calls itself, such as v1.37.2.
 func (a *api) version(ctx context.Context) (string, error) {
-	body, err := a.rest.Get().MaxRetries(0).AbsPath("/version").Do(quiet(ctx)).Raw()
-	if err != nil {
-		return "", done(ctx, verbGet, "version", "", err)
+	answer := a.rest.Get().MaxRetries(0).AbsPath("/version").Do(quiet(ctx))
+	// Raw would leave out what the server said.
+	if err := done(ctx, verbGet, "version", "", answer.Error()); err != nil {
+		return "", err
 	}
+	body, _ := answer.Raw()
 	var v version.Info
 	if err := json.Unmarshal(body, &v); err != nil || v.GitVersion == "" {
 		return "", done(ctx, verbGet, "version", "", errors.New("the answer is not that of a Kubernetes API server"))

@@ -32,8 +32,11 @@
 //
 // # Rights
 //
-// In each namespace of the entry: get, list, create, delete and patch Pods; get, list, create, delete and update Secrets; get
-// that namespace. Lists select by label, but RBAC cannot, so a namespace of its own (Config.Namespace) is what keeps the
-// operator away from other people's Secrets. Somebody who may create Pods there can make one that carries the marks: it is
-// listed, and may be deleted as a stray.
+// In each namespace of the entry: get, list, watch, create, patch and delete Pods; get, list, create, update and delete
+// Secrets; get that namespace. To list resourcequotas is optional: without it, Check says nothing of the room they leave.
+// Without watch, changes of Pods show with the next list.
+//
+// Lists select by label, but RBAC cannot, so a namespace of its own (Config.Namespace) is what keeps the operator's rights for
+// this provider away from other people's Secrets. Somebody who may create Pods there can make one that carries the marks: it
+// is listed, and may be deleted as a stray.
 package kubernetes

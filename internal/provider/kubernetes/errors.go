@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/message"
 )
 
 // quotaText is how the ResourceQuota admission says that there is no room. Its refusals look like all others in every
@@ -92,7 +93,7 @@ type cleaned struct {
 func (c *cleaned) Error() string { return c.text }
 func (c *cleaned) Unwrap() error { return c.err }
 
-func said(err error) error { return &cleaned{clean(err.Error()), err} }
+func said(err error) error { return &cleaned{message.Clean(err.Error()), err} }
 
 // absent reports whether err says that this very object is not there. Any other 404 (a namespace, a path that a gateway
 // does not know) is no statement about it.

@@ -7,6 +7,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/message"
 )
 
 // What is logged, always with the caller's logger:
@@ -61,7 +62,7 @@ func done(ctx context.Context, v verb, resource, name string, err error) error {
 	switch {
 	case err != nil && !absent(err, resource, place{name: name}):
 		logger(ctx).V(1).Info("API call failed", "verb", string(v), "resource", resource, "object", name,
-			"class", classOf(err), "error", clean(err.Error()))
+			"class", classOf(err), "error", message.Clean(err.Error()))
 	case !detailed(ctx):
 	case err != nil: // that something is not there is an answer
 		logger(ctx).V(2).Info("API call", "verb", string(v), "resource", resource, "object", name, "absent", true)

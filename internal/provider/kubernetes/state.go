@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/message"
 )
 
 // condition is what a Pod's status comes to.
@@ -92,14 +93,14 @@ func whyNotYet(status *corev1.PodStatus, squid *corev1.ContainerStatus) string {
 }
 
 // ofReason joins what there is of an explanation.
-func ofReason(what, reason, message string) string {
+func ofReason(what, reason, detail string) string {
 	var said []string
-	for _, s := range []string{what, reason, message} {
+	for _, s := range []string{what, reason, detail} {
 		if s != "" {
 			said = append(said, s)
 		}
 	}
-	return clean(strings.Join(said, ": "))
+	return message.Clean(strings.Join(said, ": "))
 }
 
 func find(status *corev1.PodStatus, typ corev1.PodConditionType) *corev1.PodCondition {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/message"
 )
 
 const (
@@ -67,7 +68,7 @@ func (w *watcher) run(ctx context.Context) {
 		}
 		if ctx.Err() == nil && err != nil {
 			logger(ctx).V(1).Info("the watch of Pods ended", "namespace", w.namespace,
-				"class", provider.ClassName(w.p.fail("watch", "", err)), "error", clean(err.Error()))
+				"class", provider.ClassName(w.p.fail("watch", "", err)), "error", message.Clean(err.Error()))
 		}
 		rest := time.NewTimer(pause.Step())
 		select {

@@ -49,11 +49,12 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 			break
 		}
 	}
+	next := w.next // another provider may be under construction
 	w.mu.Unlock()
 	if hit != nil {
-		return hit.do(r, w.next)
+		return hit.do(r, next)
 	}
-	return w.next.RoundTrip(r)
+	return next.RoundTrip(r)
 }
 
 // add installs a fault; remove takes it away.
@@ -147,9 +148,10 @@ func (w *wire) settle() (waiting bool) {
 		}
 	}
 	w.late = later
+	next := w.next
 	w.mu.Unlock()
 	for _, l := range due {
-		if resp, err := w.next.RoundTrip(l.r); err == nil {
+		if resp, err := next.RoundTrip(l.r); err == nil {
 			_ = resp.Body.Close()
 		}
 	}

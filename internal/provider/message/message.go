@@ -1,4 +1,5 @@
-package kubernetes
+// Package message makes what backends say fit to be shown.
+package message
 
 import (
 	"regexp"
@@ -29,8 +30,9 @@ var volatile = []struct {
 	{regexp.MustCompile(`(?i)\bback-off (\d+[hms.]+)+ `), "back-off "},                                                       // the kubelet's patience
 }
 
-// clean makes a message of the API server or the kubelet fit to be shown: bounded, deterministic, without secrets.
-func clean(s string) string {
+// Clean returns s as it may stand in a condition, an event or a log: at most 512 bytes of valid UTF-8 on one line, without
+// what differs from one time to the next, and without what may be a secret.
+func Clean(s string) string {
 	// What is cut away must not cost more than what is kept.
 	s = cut(s, 8*maxMessage)
 	for _, v := range volatile {

@@ -1,0 +1,86 @@
+package gcp
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+)
+
+// Delete asks for the removal of the VM, whose disk goes with it, or of the disk that it has left. While a removal is under way
+// it asks for no other. After one that failed it says why, and has asked for another.
+func (p *Provider) Delete(ctx context.Context, ref provider.Ref) error {
+	ctx = p.calling(ctx, "delete", ref.ID)
+	err := p.remove(ctx, ref)
+	outcome(ctx, err)
+	return err
+}
+
+func (p *Provider) remove(ctx context.Context, ref provider.Ref) error {
+	const op = "delete"
+	at, err := p.placeOf(op, ref.ID)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := p.bound(ctx)
+	defer cancel()
+	found, err := p.look(ctx, at)
+	if err != nil {
+		return p.fail(op, ref.ID, err)
+	}
+	if found.empty() {
+		return nil
+	}
+	m := found.marks()
+	if err := p.owner.Foreign(m, ref.UID); err != nil {
+		return provider.Wrap(provider.ErrConflict, op, p.name, ref.ID, err)
+	}
+	id := found.identity()
+	if m.Attempt != ref.Attempt || ref.Identity != "" && ref.Identity != id {
+		return nil // what ref names is not there
+	}
+	last, err := p.deletion(ctx, at.zone, id)
+	if err != nil {
+		return p.fail(op, ref.ID, err)
+	}
+	var before string
+	var why error
+	if last != nil {
+		if last.Status != operationDone {
+			return nil
+		}
+		if why = failed(last); why == nil {
+			return nil // it is as good as gone
+		}
+		before = last.Name
+	}
+	token := deleteToken(id, before)
+	if found.vm != nil {
+		err = p.api.deleteInstance(ctx, at.zone, id, token)
+	} else {
+		err = p.api.deleteDisk(ctx, at.zone, id, token)
+	}
+	switch {
+	case absent(err):
+		return nil
+	case err != nil:
+		return p.fail(op, ref.ID, err)
+	case why != nil:
+		return p.fail(op, ref.ID, why)
+	}
+	return nil
+}
+
+// deleteToken is the same for everybody who asks for the same removal, and another after one that failed: the API would answer
+// the old one with the old failure.
+func deleteToken(id, failed string) string {
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("egress-proxies-operator/delete/"+id+"/"+failed)).String()
+}
+
+func (s parts) identity() string {
+	if s.vm != nil {
+		return identityOf(s.vm.Id)
+	}
+	return identityOf(s.disk.Id)
+}

@@ -1,0 +1,27 @@
+// Package gcp runs proxies as virtual machines on Compute Engine.
+//
+// An instance is a VM and its boot disk, which has the VM's name and marks, too, and normally goes with it. The ID is
+// projects/<project>/zones/<zone>/instances/<name>. What runs on the VM is the business of its image and cloud-init.
+//
+//   - Create sends one insert under an idempotency token derived from UID and attempt, and does not wait for its operation.
+//     Compute Engine notes the token as clientOperationId at the operation, where any process finds it again: how a creation
+//     ended reaches the status without anybody having waited for it.
+//   - Get reads the VM. Where there is none, it reads the creation's operation, then the disk, and the VM once more: what is
+//     absent in the last reading is not the effect of something that had ended before. That the operations of the zone
+//     can be listed proves that project and zone are there and can be read; a 404 about them is not one about the VM.
+//   - Delete names the VM by its numeric ID, which was read together with the marks. While a deletion is under way it sends
+//     no other; one that failed is reported, and another is sent.
+//   - ListByTag reads disks before VMs, all zones at a time, 500 to a page: four calls for 1,000 instances. Zones that cannot
+//     be reached are named as unread.
+//
+// # Marks
+//
+// UID, installation, cluster, attempt and spec mark are labels, which they fit as they are. Namespace and name of the Proxy
+// may hold more than a label can; they are in the description.
+//
+// # Firewall
+//
+// With firewall.manage, one rule of the entry admits the source ranges to the ports that instances with the network tag use.
+// Create adds its port before it sends the VM; each list sets the rule to what is needed, and removes it with the last
+// instance. A rule of that name that does not carry this installation's marks is left alone.
+package gcp

@@ -1,0 +1,4 @@
+package gcp
+
+// Visibility is the provider's own bound.
+const Visibility = visibility
