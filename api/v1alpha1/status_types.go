@@ -119,7 +119,7 @@ type Latch struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	SpecMark string `json:"specMark,omitempty"`
-	// revision is that of the provider entry that failed.
+	// revision is that of the provider entry that failed, and of the credentials.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Revision string `json:"revision,omitempty"`

@@ -66,7 +66,7 @@ func (ps *pass) fail(err error) (wait time.Duration) {
 	if f.asked {
 		ps.r.memory.rest(ps.key, ps.r.Clock.Now().Add(wait))
 	}
-	latch.Reason, latch.SpecMark, latch.Revision = f.reason, ps.want.mark, ps.handle.Revision
+	latch.Reason, latch.SpecMark, latch.Revision = f.reason, ps.want.mark, ps.failing()
 	latch.Attempts++
 	latch.NextRetryTime = ptr.To(metav1.NewMicroTime(ps.now().Add(wait)))
 	ps.p.Status.Latch = &latch
@@ -88,11 +88,20 @@ func (ps *pass) held() (left time.Duration, held bool) {
 		return 0, false
 	}
 	c := meta.FindStatusCondition(ps.base.Status.Conditions, v1alpha1.ConditionProvisioned)
-	if c == nil || c.ObservedGeneration != ps.p.Generation || l.SpecMark != ps.want.mark || l.Revision != ps.handle.Revision {
+	if c == nil || c.ObservedGeneration != ps.p.Generation || l.SpecMark != ps.want.mark || l.Revision != ps.failing() {
 		return 0, false
 	}
 	left = l.NextRetryTime.Sub(ps.r.Clock.Now())
 	return left, left > 0
+}
+
+// failing is the revision of what a creation is made from besides the spec: of the provider's entry, and of credentials that can
+// be rotated, which are not in the spec mark.
+func (ps *pass) failing() string {
+	if ps.creds == nil {
+		return ps.handle.Revision
+	}
+	return ps.handle.Revision + "." + ps.creds.Revision
 }
 
 func quota(name string, err error) error {

@@ -154,9 +154,9 @@ func (ps *pass) wait(ctx context.Context) (ctrl.Result, error) {
 	if ps.seen == sightDeleting || ps.p.Status.DrainingSince != nil {
 		reason = v1alpha1.ReasonReplacing
 	}
-	if ps.seen != sightNothingYet || ps.fresh() {
+	if ps.fresh() || ps.seen != sightNothingYet && (ps.seen != sightDeleting || ps.p.Status.Instance.Ran) {
 		ps.provisioned(metav1.ConditionFalse, reason, ps.describe(string(ps.seen)))
-	} // else the failure on record says more than that there is nothing to be seen
+	} // else the failure on record says more than that there is nothing to be seen, or that its rest is being removed
 	ps.health()
 	if err := ps.write(ctx); err != nil {
 		return ctrl.Result{}, err
@@ -210,10 +210,12 @@ func (ps *pass) discard(ctx context.Context, why string) (ctrl.Result, error) {
 		ps.health()
 		return ps.record(ctx, ps.steady)
 	}
-	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, ps.describe(why)+"; it is removed and created anew")
-	if ps.seen == sightFailedLeft && ps.fresh() {
+	switch {
+	case ps.seen != sightFailedLeft:
+		ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, ps.describe(why)+"; it is removed and created anew")
+	case ps.fresh():
 		ps.fail(ps.inst.Err)
-	}
+	} // else the failure is on record
 	ps.health()
 	return ps.remove(ctx)
 }

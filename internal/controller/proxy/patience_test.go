@@ -107,3 +107,31 @@ func TestABusyZoneIsNoFailureOfARelease(t *testing.T) {
 		t.Errorf("%d instances are left", n)
 	}
 }
+
+// What made a creation fail says more than that its rest is being removed, for as long as it holds the next attempt back.
+func TestAFailureThatLeavesPartsKeepsItsReason(t *testing.T) {
+	t.Parallel()
+	for class, want := range map[error]string{
+		provider.ErrPermanent: v1alpha1.ReasonPermanentError, provider.ErrQuotaExceeded: v1alpha1.ReasonQuotaExceeded,
+	} {
+		x := newRig(t, providertest.KindGCP, providertest.BackendOptions{DeleteDelay: 30 * time.Second})
+		key := x.managed("a")
+		x.backend.OnCall(func(op string, _ provider.Ref) (f providertest.Fault) {
+			if op == providertest.OpCreate {
+				f.FailLate, f.LeaveParts = class, true
+			}
+			return f
+		})
+		x.until(key, "the failure shows", func(p *v1alpha1.Proxy) bool { return reason(p) == want })
+		for range 20 {
+			x.step(5 * time.Second)
+			x.pass(key)
+			if p := x.get(key); reason(p) != want || p.Status.Instance.Attempt != 1 {
+				t.Fatalf("%s after %s was seen, attempt %d", reason(p), want, p.Status.Instance.Attempt)
+			}
+		}
+		if left := x.backend.Instances(); len(left) != 0 {
+			t.Errorf("%s: left is %v", want, left)
+		}
+	}
+}

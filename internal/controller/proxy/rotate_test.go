@@ -97,3 +97,34 @@ func TestAProviderThatCannotTakeCredentialsGetsANewInstance(t *testing.T) {
 	x.changePassword()
 	x.until(key, "attempt 2", atAttempt(2))
 }
+
+// Credentials that the provider refuses are mended by changing them, although they are not in the spec mark.
+func TestOtherCredentialsReleaseALatch(t *testing.T) {
+	t.Parallel()
+	x, key := withCredentials(t, true)
+	refused := 0
+	x.backend.OnCall(func(op string, _ provider.Ref) (f providertest.Fault) {
+		if op == providertest.OpCreate && refused == 0 {
+			refused++
+			f.Err = provider.ErrPermanent
+		}
+		return f
+	})
+	x.until(key, "it is refused", func(p *v1alpha1.Proxy) bool { return reason(p) == v1alpha1.ReasonPermanentError })
+	for range 3 {
+		x.pass(key)
+	}
+	if n := x.backend.Calls(providertest.OpCreate); n != 1 {
+		t.Fatalf("%d creations while it is latched", n)
+	}
+	x.changePassword()
+	changed := x.clock.Now()
+	// Nothing may come of the first attempt any more, which takes a minute; the latch would hold for ten.
+	p := x.untilRunning(key)
+	if took := x.clock.Since(changed); p.Status.Instance.Attempt != 2 || took > 5*time.Minute {
+		t.Errorf("attempt %d runs after %s", p.Status.Instance.Attempt, took)
+	}
+	if n := x.backend.Calls(providertest.OpCreate); n != 2 {
+		t.Errorf("%d creations", n)
+	}
+}

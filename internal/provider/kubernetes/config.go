@@ -35,7 +35,7 @@ type Config struct {
 	// Namespaces are those in which Pods may live when Namespace is empty; the operator then needs no rights beyond them.
 	// Empty means all namespaces.
 	Namespaces []string `json:"namespaces"`
-	// Image runs where a Proxy names none; DefaultImage when empty.
+	// Image runs where a Proxy names none; DefaultImage when left out.
 	Image string `json:"image"`
 	// Images are those that a Proxy may name as placement.image.
 	Images map[string]string `json:"images"`

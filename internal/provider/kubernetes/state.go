@@ -61,7 +61,7 @@ func stateOf(pod *corev1.Pod) condition {
 	switch {
 	case ready != nil && ready.Status == corev1.ConditionTrue && status.PodIP != "" && portOf(pod) != 0:
 		return condition{state: provider.StateRunning}
-	case squid != nil && (squid.RestartCount > 0 || squid.Started != nil && *squid.Started):
+	case squid != nil && wasUp(squid):
 		reason := ""
 		if ready != nil {
 			reason = ready.Reason
@@ -69,6 +69,12 @@ func stateOf(pod *corev1.Pod) condition {
 		return condition{state: provider.StateUnknown, message: ofReason("the proxy was up and is not ready", reason, "")}
 	}
 	return condition{state: provider.StateProvisioning, message: whyNotYet(status, squid)}
+}
+
+// wasUp reports whether a container has been started and not found wanting, be it that it is just being restarted.
+func wasUp(squid *corev1.ContainerStatus) bool {
+	return squid.RestartCount > 0 || squid.Started != nil && *squid.Started ||
+		squid.State.Terminated != nil || squid.LastTerminationState.Terminated != nil
 }
 
 // whyWaiting explains a container that does not come up.

@@ -49,6 +49,8 @@ func TestStates(t *testing.T) {
 		{"ready without an address", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{ready}}, provisioning, "", nil},
 		{"silent after it has served", with(corev1.PodRunning, runs(true, 0), unready), unknown, "the proxy was up and is not ready: ContainersNotReady", nil},
 		{"restarting", with(corev1.PodRunning, runs(false, 1), unready), unknown, "the proxy was up and is not ready: ContainersNotReady", nil},
+		{"between its end and its restart", with(corev1.PodRunning, corev1.ContainerStatus{Name: "squid", Started: ptr.To(false),
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}}, unready), unknown, "the proxy was up and is not ready: ContainersNotReady", nil},
 		{"image cannot be pulled", with(corev1.PodPending, waits("ErrImagePull", "failed to resolve reference: unexpected status from GET request to https://r/token?account=me&sig=x: 401", 0)), failed,
 			"ErrImagePull: failed to resolve reference: unexpected status from GET request to https://r/token 401", provider.ErrTransient},
 		{"image is waited for", with(corev1.PodPending, waits("ImagePullBackOff", `Back-off pulling image "x"`, 0)), failed, `ImagePullBackOff: Back-off pulling image "x"`, provider.ErrTransient},
