@@ -21,6 +21,11 @@ help: ## List the targets.
 build: ## Build operator and egress-proxy into bin/.
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/operator ./cmd/egress-proxy
 
+.PHONY: image
+image: ## Write the operator's image to dist/operator-image.tar, without a container engine; ARCH=arm64 for another platform.
+	$(GO) run ./hack/image operator -version '$(VERSION)' -revision "$$(git rev-parse HEAD 2>/dev/null || echo unknown)" \
+	  $(if $(ARCH),-arch $(ARCH)) -o dist/operator-image.tar
+
 .PHONY: controlplane
 controlplane: ## Prepare etcd and kube-apiserver for tests and demo (once; about five minutes when built).
 	@$(GO) run ./hack/controlplane >/dev/null
@@ -46,11 +51,33 @@ test-scale: ## Take a thousand Proxies through roll-outs and outages in simulate
 test-mutation: ## Break each numbered rule of docs/guarantees.md in turn and expect its test to go red.
 	$(GO) run ./hack/mutation
 
+E2E := dist/e2e-kubernetes
+
+.PHONY: e2e-kubernetes
+e2e-kubernetes: ## Prove the provider kubernetes: on the cluster of KUBECONFIG, else on a real one made for it (Linux, root, see hack/cluster/install).
+ifdef KUBECONFIG
+	test/e2e/kubernetes/run
+else
+	$(GO) run ./hack/cluster -check
+	@# Compiled before, for the cluster's network leads nowhere.
+	$(GO) test -c -tags e2e -o /dev/null ./internal/provider/kubernetes ./test/e2e/kubernetes
+	$(GO) tool -modfile=$(TOOLS) kustomize version >/dev/null
+	for image in squid target; do $(GO) run ./hack/image $$image -o $(E2E)/$$image.tar; done
+	$(GO) run ./hack/image operator -version e2e -o $(E2E)/operator.tar
+	E2E_OPERATOR_IMAGE=egress-proxies-operator:e2e E2E_SQUID_IMAGE=egress-proxies-squid:e2e E2E_TARGET_IMAGE=egress-proxies-target:e2e E2E_DIRECT=1 \
+	  $(GO) run ./hack/cluster -logs $(E2E)/logs $(patsubst %,-image $(E2E)/%.tar,operator squid target) -- test/e2e/kubernetes/run
+endif
+
 .PHONY: demo
 demo: build controlplane ## Show the whole system on this machine; DEMO=once ends after the proof.
 	@# Not through go run, which ends with an error when it is interrupted, however orderly the demo ends.
 	$(GO) build -o bin/demo ./hack/demo
 	@DEMO=$(DEMO) DEMO_BIN=$(CURDIR)/bin exec bin/demo
+
+.PHONY: demo-gcp
+demo-gcp: build controlplane ## Show the same with VMs of an emulated Compute Engine; DEMO=once ends after the proof.
+	$(GO) build -o bin/demo ./hack/demo
+	@DEMO=$(DEMO) DEMO_BIN=$(CURDIR)/bin exec bin/demo gcp
 
 .PHONY: bench
 bench: ## Run the benchmarks; prints `bench <name> <value>`.
@@ -63,6 +90,11 @@ lint: ## Run the linters of .golangci.yml.
 .PHONY: generate
 generate: ## Generate deep copies, CRDs, RBAC and the reference of flags.
 	$(GO) tool -modfile=$(TOOLS) controller-gen object crd paths=./api/... output:crd:dir=config/crd
+	$(GO) tool -modfile=$(TOOLS) controller-gen rbac:roleName=egress-proxies-operator paths=./cmd/operator paths=./internal/controller/... paths=./internal/fleet \
+	  paths=./internal/gc paths=./internal/leaderlabel output:rbac:dir=config/rbac
+	@# Apart, because whoever runs no proxies as Pods has no need for it.
+	$(GO) tool -modfile=$(TOOLS) controller-gen rbac:roleName=egress-proxies-operator-pods paths=./internal/provider/kubernetes \
+	  output:rbac:dir=config/components/provider-kubernetes
 	$(GO) test ./cmd/operator -run TestFlagsReference -update
 	KUBEBUILDER_ASSETS=$$($(GO) run ./hack/controlplane) $(GO) test ./internal/controller/proxy -run TestStateTableReference -update
 

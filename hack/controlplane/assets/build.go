@@ -16,11 +16,6 @@ type buildModule struct {
 	kubernetes, etcd string // versions
 }
 
-const (
-	kubernetesModule = "k8s.io/kubernetes"
-	etcdModule       = "go.etcd.io/etcd/server/v3"
-)
-
 func findBuildModule(ctx context.Context) (buildModule, error) {
 	gomod, err := goOutput(ctx, "", "env", "GOMOD")
 	if err != nil {
@@ -40,22 +35,25 @@ func findBuildModule(ctx context.Context) (buildModule, error) {
 	return m, nil
 }
 
-// run builds both binaries into dir.
-func (m buildModule) run(ctx context.Context, dir string, progress io.Writer) error {
-	// Without a version stamp the API server calls itself v0.0.0 and its feature gates start from the wrong baseline.
-	parts := strings.SplitN(strings.TrimPrefix(m.kubernetes, "v"), ".", 3)
-	stamp := fmt.Sprintf("-s -w -X k8s.io/component-base/version.gitVersion=%s -X k8s.io/component-base/version.gitMajor=%s -X k8s.io/component-base/version.gitMinor=%s",
-		m.kubernetes, parts[0], parts[1])
-	targets := []struct{ name, pkg, ldflags string }{
-		{"etcd", etcdModule, "-s -w"},
-		{"kube-apiserver", kubernetesModule + "/cmd/kube-apiserver", stamp},
-	}
-	for _, t := range targets {
-		if err := m.build(ctx, t.pkg, filepath.Join(dir, t.name), t.ldflags, progress); err != nil {
+// run builds all of wanted into dir.
+func (m buildModule) run(ctx context.Context, wanted []binary, dir string, progress io.Writer) error {
+	for _, b := range wanted {
+		if err := m.build(ctx, b.pkg, filepath.Join(dir, b.name), m.ldflags(b.pkg), progress); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// ldflags stamps the version into what is part of Kubernetes: without it an API server calls itself v0.0.0 and its feature
+// gates start from the wrong baseline.
+func (m buildModule) ldflags(pkg string) string {
+	if !strings.HasPrefix(pkg, kubernetesModule+"/") {
+		return "-s -w"
+	}
+	parts := strings.SplitN(strings.TrimPrefix(m.kubernetes, "v"), ".", 3)
+	return fmt.Sprintf("-s -w -X k8s.io/component-base/version.gitVersion=%s -X k8s.io/component-base/version.gitMajor=%s -X k8s.io/component-base/version.gitMinor=%s",
+		m.kubernetes, parts[0], parts[1])
 }
 
 // build compiles one binary and tells every few seconds how far it is: the compiler prints each package it finishes.

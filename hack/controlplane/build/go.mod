@@ -1,4 +1,4 @@
-// The control plane that tests and the demo run: kube-apiserver and etcd, built from their own modules where no
+// The clusters that tests and the demo run: kube-apiserver and etcd, and what a node takes, built from their own modules where no
 // ready-made binary is at hand. A module of its own, so that its requirements never reach the operator's go.mod.
 module github.com/egress-proxies/egress-proxies-operator/hack/controlplane/build
 

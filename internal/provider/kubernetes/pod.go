@@ -83,10 +83,11 @@ func (p *Provider) pod(at place, req provider.CreateRequest, m provider.Marks) *
 			Env:       []corev1.EnvVar{{Name: configEnv, Value: squid.config()}},
 			Ports:     []corev1.ContainerPort{{Name: portName, ContainerPort: req.Port, Protocol: corev1.ProtocolTCP}},
 			Resources: corev1.ResourceRequirements{Requests: need.Requests, Limits: need.Limits},
-			// Until it has started once it may take a minute; then ten seconds of silence are its end.
+			// Until it has started once it may take a minute; then half a minute of silence is its end. One probe that a busy
+			// node has no time for says nothing.
 			StartupProbe:   probe(1, 60),
-			ReadinessProbe: probe(5, 1),
-			LivenessProbe:  probe(5, 2),
+			ReadinessProbe: probe(5, 2),
+			LivenessProbe:  probe(10, 3),
 			SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},

@@ -1,0 +1,30 @@
+package node
+
+import "path/filepath"
+
+func (c Config) kubeProxy() *process {
+	return &process{
+		name: "kube-proxy", path: filepath.Join(c.Node, "kube-proxy"), logs: c.Logs,
+		args:  []string{"--config=" + c.path("kube-proxy.yaml")},
+		ready: healthy("http://127.0.0.1:10256/healthz"),
+	}
+}
+
+func (c Config) kubeProxyConfig() object {
+	return object{
+		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
+		"mode":               "iptables",
+		"clusterCIDR":        podCIDR,
+		"hostnameOverride":   Name,
+		"bindAddress":        "0.0.0.0",
+		"healthzBindAddress": "127.0.0.1:10256",
+		"metricsBindAddress": "127.0.0.1:10249",
+		"clientConnection":   object{"kubeconfig": c.path("kube-proxy.kubeconfig")},
+		// The size of the connection table belongs to the whole host, and its timeouts are not there before its first use.
+		"conntrack": object{"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
+	}
+}
+
+func (c Config) writeKubeProxy() error {
+	return writeYAML(c.path("kube-proxy.yaml"), c.kubeProxyConfig())
+}
