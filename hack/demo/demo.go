@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -26,7 +25,8 @@ import (
 
 // demo is what runs, and what has to be stopped.
 type demo struct {
-	once bool
+	once  bool
+	stage stage
 
 	dir        string // everything the demo writes
 	kubeconfig string
@@ -48,11 +48,8 @@ type demo struct {
 // ports are free ones, found at the start.
 type ports struct{ proxy, api, metrics, probes int }
 
-// addresses on the loopback network, one for each part: each is listen and exit address of its proxy.
-var (
-	managedAddresses = []string{"127.0.81.1", "127.0.81.2", "127.0.81.3", "127.0.81.4"}
-	externalAddress  = "127.0.81.100"
-)
+// externalAddress is listen and exit address of the External proxy, on the loopback network.
+const externalAddress = "127.0.81.100"
 
 const namespace = "default"
 
@@ -109,7 +106,8 @@ func (d *demo) startOperator(ctx context.Context) error {
 	d.apiURL = fmt.Sprintf("http://127.0.0.1:%d", d.ports.api)
 	d.metricsURL = fmt.Sprintf("http://127.0.0.1:%d/metrics", d.ports.metrics)
 	config := filepath.Join(d.dir, "providers.yaml")
-	if err := os.WriteFile(config, []byte(d.providersConfig()), 0o600); err != nil {
+	_, entry := d.stage.entry()
+	if err := os.WriteFile(config, []byte("providers:\n"+entry), 0o600); err != nil {
 		return err
 	}
 	d.operatorTo = filepath.Join(d.dir, "operator.log")
@@ -137,17 +135,6 @@ func (d *demo) startOperator(ctx context.Context) error {
 		return d.get(ctx, "/healthz", nil)
 	})
 }
-
-func (d *demo) providersConfig() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "providers:\n- name: laptop\n  type: local\n  local:\n    stateDir: %s\n    allowDestinations: [127.0.0.0/8]\n    pool:\n", d.stateDir())
-	for _, a := range managedAddresses {
-		fmt.Fprintf(&b, "    - listen: %s\n", a)
-	}
-	return b.String()
-}
-
-func (d *demo) stateDir() string { return filepath.Join(d.dir, "proxies") }
 
 func (d *demo) startExternal(ctx context.Context) error {
 	listen := net.JoinHostPort(externalAddress, strconv.Itoa(d.ports.proxy))
@@ -178,6 +165,7 @@ func (d *demo) stop() error {
 	for _, cmd := range []*exec.Cmd{d.operator, d.external} {
 		errs = append(errs, end(cmd))
 	}
+	errs = append(errs, d.stage.stop())
 	if d.origin != nil {
 		errs = append(errs, d.origin.Close())
 	}

@@ -1,5 +1,6 @@
 // Command demo shows the whole system on one machine: a control plane, the operator with the local provider, declared
-// proxies that become processes, leases and a request through one of them. It needs neither root nor a container engine.
+// proxies that become processes, leases and a request through one of them. With the argument gcp, they become VMs of an
+// emulated Compute Engine. It needs neither root nor a container engine.
 //
 // With DEMO=once it ends after its proof, with 0; otherwise it stays up for exploring until it is interrupted. A step that
 // fails ends it with 1 and is named.
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -18,7 +20,17 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	d := &demo{once: os.Getenv("DEMO") == "once"}
+	switch args := os.Args[1:]; {
+	case len(args) == 0:
+		d.stage = laptop{d}
+	case len(args) == 1 && args[0] == "gcp":
+		d.stage = &cloud{}
+	default:
+		fmt.Fprintf(os.Stderr, "demo: unknown arguments %q; none, or gcp\n", args)
+		os.Exit(2)
+	}
+	if err := d.run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "\ndemo: FAILED:", err)
 		os.Exit(1)
 	}
@@ -30,8 +42,7 @@ type step struct {
 	do   func(context.Context) error
 }
 
-func run(ctx context.Context) (err error) {
-	d := &demo{once: os.Getenv("DEMO") == "once"}
+func (d *demo) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, d.stop()) }()
 	steps := []step{
 		{"start a small origin that tells which address it saw", d.startOrigin},
@@ -43,8 +54,11 @@ func run(ctx context.Context) (err error) {
 		{"list them over HTTP", d.list},
 		{"lease one by attribute and send a request through it", d.requestThroughLease},
 		{"report it banned for that target and lease again", d.ban},
-		{"kill one proxy process and see a new one Ready", d.kill},
+		{d.stage.ending(), d.replaced},
 		{"delete everything and prove that nothing is left", d.deleteAndProve},
+	}
+	if intro := d.stage.intro(); intro != "" {
+		steps = slices.Insert(steps, 1, step{intro, d.stage.start})
 	}
 	for i, s := range steps {
 		fmt.Printf("\n[%d/%d] %s\n", i+1, len(steps), s.name)

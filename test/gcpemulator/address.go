@@ -14,7 +14,7 @@ var (
 func offset(start [4]byte, n uint64) string {
 	v := uint64(start[0])<<24 | uint64(start[1])<<16 | uint64(start[2])<<8 | uint64(start[3])
 	v += n
-	return netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}).String() //nolint:gosec // digits of an address
+	return netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}).String()
 }
 
 // inside returns an internal address that no other instance has.

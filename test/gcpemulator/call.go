@@ -22,7 +22,7 @@ type outcome struct {
 
 // serve takes one call from its reception to its answer.
 func (e *Emulator) serve(w http.ResponseWriter, r *http.Request, name string, handle handler) {
-	c, err := e.received(w, r, name)
+	c, err := e.receive(w, r, name)
 	if err != nil {
 		return // the caller hung up while it sent
 	}
@@ -53,7 +53,7 @@ func (e *Emulator) begin(c *call) {
 		target = named.Name
 	}
 	e.locked(func(now time.Time) {
-		c.now = now
+		c.received, c.now = now, now
 		e.calls[c.name]++
 		for _, r := range slices.Clone(e.rules) {
 			if r.match.matches(c, target) {
@@ -61,7 +61,7 @@ func (e *Emulator) begin(c *call) {
 				e.used(r)
 			}
 		}
-		if code, retryAfter := e.overLimit(c); code != 0 && !c.fault.answers() {
+		if code, retryAfter := e.overLimit(c, target); code != 0 && !c.fault.answers() {
 			c.fault.add(Fault{Status: code, Reason: "rateLimitExceeded", Domain: "usageLimits", RetryAfter: retryAfter, Message: tooFast})
 		}
 	})
@@ -133,12 +133,11 @@ func (c *call) checkZone() error {
 
 // wait asks again until the operation has ended or the time for it has run out.
 func (e *Emulator) wait(ctx context.Context, c *call, handle handler, out outcome) outcome {
-	began := c.now
 	again := time.NewTicker(5 * time.Millisecond) // of real time: a fake clock does not wake anybody
 	defer again.Stop()
 	for {
 		op, ok := out.message.(*computepb.Operation)
-		if !ok || op.GetStatus() == computepb.Operation_DONE || c.now.Sub(began) >= waitLimit {
+		if !ok || op.GetStatus() == computepb.Operation_DONE || c.now.Sub(c.received) >= waitLimit {
 			return out
 		}
 		select {

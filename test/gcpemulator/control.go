@@ -60,7 +60,7 @@ func (e *Emulator) SetUnreachable(project, zone string, how Unreachable) {
 	})
 }
 
-// SetListLag changes how far lists of instances are behind.
+// SetListLag changes how far lists of instances and disks are behind.
 func (e *Emulator) SetListLag(d time.Duration) {
 	e.locked(func(time.Time) { e.listLag = d })
 }

@@ -81,7 +81,7 @@ func (c *call) remove(in *instance, op *operation) {
 			c.become(in, statusStopping)
 		}
 	})
-	ends := graceful + c.opts.Delays.Delete
+	ends := graceful + c.opts.Delays.Delete + c.fault.ShowAfter
 	late := c.fault.Late
 	if late != nil && late.After > 0 {
 		ends = late.After
@@ -109,9 +109,9 @@ func (c *call) removed(in *instance, d *deletion, late *Late, at time.Time) {
 	case failed:
 		c.start(in, at)
 	default:
-		for key, disk := range c.project.disks {
+		for _, disk := range c.project.disks {
 			if disk.user == in && disk.auto {
-				delete(c.project.disks, key)
+				c.dropDisk(disk, at)
 			}
 		}
 		c.drop(in, at)

@@ -18,6 +18,7 @@ type disk struct {
 	maker      *instance // what it came into being with
 	user       *instance // what it is attached to
 	auto       bool      // deleted with its user
+	goneAt     time.Time
 }
 
 func (d *disk) key() string { return d.zone + "/" + d.name }
@@ -45,10 +46,7 @@ func (c *call) addDisks(in *instance) {
 			project: c.project, zone: c.zone, name: diskName(in, i, attached),
 			maker: in, user: in, auto: attached.GetAutoDelete(),
 		}
-		size := params.GetDiskSizeGb()
-		if size == 0 {
-			size = defaultSizeGB
-		}
+		size := sizeOf(params)
 		d.pb = &computepb.Disk{
 			Id: proto.Uint64(c.number()), Kind: proto.String("compute#disk"), Name: &d.name,
 			CreationTimestamp: proto.String(stamp(c.now)), SizeGb: &size, Labels: params.GetLabels(),
@@ -62,11 +60,22 @@ func (c *call) addDisks(in *instance) {
 		}
 		c.project.disks[d.key()] = d
 		attached.Source, attached.InitializeParams = d.pb.SelfLink, nil
-		attached.Kind, attached.Index = proto.String("compute#attachedDisk"), proto.Int32(int32(i)) //nolint:gosec // a handful
+		attached.Kind, attached.Index = proto.String("compute#attachedDisk"), proto.Int32(int32(i))
 		attached.DiskSizeGb, attached.Type = &size, orString(attached.Type, "PERSISTENT")
 		attached.Mode = orString(attached.Mode, "READ_WRITE")
 		attached.DeviceName = orString(attached.DeviceName, "persistent-disk-"+strconv.Itoa(i))
 	}
+}
+
+// sizeOf is the size of a new disk in GB: that of its image where the request says nothing.
+func sizeOf(params *computepb.AttachedDiskInitializeParams) int64 {
+	switch {
+	case params == nil:
+		return 0 // the disk is there already
+	case params.GetDiskSizeGb() == 0:
+		return defaultSizeGB
+	}
+	return params.GetDiskSizeGb()
 }
 
 // show is the disk as the API shows it.
@@ -79,16 +88,28 @@ func (d *disk) show() *computepb.Disk {
 }
 
 // visible says whether the disk can be read, which it can be no sooner than the instance that it came with.
-func (d *disk) visible() bool { return d.maker == nil || d.maker.visible }
+func (d *disk) visible() bool { return d.maker.visible }
 
 // dropAll removes the instance and every disk that came with it.
 func (e *Emulator) dropAll(in *instance, at time.Time) {
-	for key, d := range in.project.disks {
+	for _, d := range in.project.disks {
 		if d.maker == in || (d.user == in && d.auto) {
-			delete(in.project.disks, key)
+			e.dropDisk(d, at)
 		}
 	}
 	e.drop(in, at)
+}
+
+// dropDisk removes the disk.
+func (e *Emulator) dropDisk(d *disk, at time.Time) {
+	if d.project.disks[d.key()] != d {
+		return
+	}
+	delete(d.project.disks, d.key())
+	if d.visible() {
+		d.goneAt = at
+		d.project.goneDisks = append(d.project.goneDisks, d)
+	}
 }
 
 // image returns the image that a path names, by itself or by its family, nil for none.

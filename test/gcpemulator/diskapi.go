@@ -1,7 +1,9 @@
 package gcpemulator
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"cloud.google.com/go/compute/apiv1/computepb"
@@ -54,16 +56,16 @@ func deleteDisk(c *call) (proto.Message, error) {
 		switch {
 		case late != nil && len(late.Errors) > 0:
 			d.pb.Status = proto.String("READY")
-		case c.project.disks[d.key()] == d:
-			delete(c.project.disks, d.key())
+		default:
+			c.dropDisk(d, at)
 		}
 	})
 	return op.show(c.now), nil
 }
 
 func (c *call) listedDisks(zone string) (items []item) {
-	for _, d := range c.project.disks {
-		if d.zone == zone && d.visible() {
+	for _, d := range slices.Concat(slices.Collect(maps.Values(c.project.disks)), c.project.goneDisks) {
+		if d.zone == zone && d.visible() && c.caughtUp(d.maker.visibleAt) {
 			items = append(items, item{
 				"zones/" + zone, d.name, d.pb.GetCreationTimestamp(), func() proto.Message { return d.show() },
 			})

@@ -44,6 +44,7 @@ type project struct {
 	requests   map[string]*request
 	quotas     map[string]map[string]float64 // by region and metric
 	gone       []*instance                   // what a lagging list still shows
+	goneDisks  []*disk                       // likewise
 	unreached  map[string]Unreachable        // by zone
 }
 
@@ -100,6 +101,7 @@ func (e *Emulator) settle() time.Time {
 	}
 	for _, p := range e.projects {
 		p.gone = slices.DeleteFunc(p.gone, func(in *instance) bool { return !in.goneAt.Add(e.listLag).After(now) })
+		p.goneDisks = slices.DeleteFunc(p.goneDisks, func(d *disk) bool { return !d.goneAt.Add(e.listLag).After(now) })
 		p.forget(now, e.opts)
 	}
 	return now

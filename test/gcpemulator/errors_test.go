@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"cloud.google.com/go/compute/apiv1/computepb"
-	"github.com/googleapis/gax-go/v2/apierror"
 	"google.golang.org/api/googleapi"
 	"google.golang.org/protobuf/proto"
 
@@ -53,7 +52,10 @@ func second[T any](_ T, err error) error { return err }
 func TestReasonsAreInTheOldErrorOnly(t *testing.T) {
 	r := newRig(t, gcpemulator.Options{})
 	err := second(r.get("a"))
-	var wrapped *apierror.APIError
+	var wrapped interface {
+		HTTPCode() int
+		Reason() string
+	}
 	if !errors.As(err, &wrapped) || wrapped.HTTPCode() != http.StatusNotFound || wrapped.Reason() != "" {
 		t.Errorf("%#v", wrapped)
 	}

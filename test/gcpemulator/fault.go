@@ -29,7 +29,7 @@ type Fault struct {
 	// ArriveAfter lets the call take effect only after that time. The caller gets one of the above, else a reset.
 	ArriveAfter time.Duration
 
-	// ShowAfter delays by that much when what an accepted insert makes can be read.
+	// ShowAfter delays by that much when the effect of an accepted insert or deletion can be read.
 	ShowAfter time.Duration
 	// Late makes the operation of an accepted insert or deletion end badly.
 	Late *Late

@@ -14,7 +14,7 @@ import (
 func TestStatusesByHand(t *testing.T) {
 	r := newRig(t, slow())
 	id := gcpemulator.ID(project, zone, "a")
-	number := r.Place(id, map[string]string{"team": "somebody else's"[:8]})
+	number := r.Place(id, map[string]string{"team": "other"})
 	for _, status := range []string{"SUSPENDING", "SUSPENDED", "REPAIRING", "DEPROVISIONING", "STOPPED", "FROZEN_SOLID", "RUNNING"} {
 		if !r.SetStatus(id, status) {
 			t.Fatal("there is no such instance")

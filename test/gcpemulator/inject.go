@@ -117,9 +117,9 @@ func (e *Emulator) LimitRate(m Match, perMinute, status int, retryAfter string) 
 }
 
 // overLimit returns how to refuse a call, code 0 for not at all.
-func (e *Emulator) overLimit(c *call) (code int, retryAfter string) {
+func (e *Emulator) overLimit(c *call, target string) (code int, retryAfter string) {
 	for _, l := range e.limits {
-		if !l.match.matches(c, c.resource) {
+		if !l.match.matches(c, target) {
 			continue
 		}
 		l.seen = slices.DeleteFunc(l.seen, func(t time.Time) bool { return c.now.Sub(t) >= time.Minute })

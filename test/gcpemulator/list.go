@@ -3,6 +3,7 @@ package gcpemulator
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"cloud.google.com/go/compute/apiv1/computepb"
 	"google.golang.org/protobuf/proto"
@@ -79,13 +80,19 @@ func warning(code, message, scope string) *computepb.Warning {
 // listed are the instances of a zone that a list may show, given how far it lags behind.
 func (c *call) listed(zone string) (items []item) {
 	for _, in := range slices.Concat(slices.Collect(maps.Values(c.project.instances)), c.project.gone) {
-		if in.zone == zone && in.visible && (c.listLag == 0 || !in.visibleAt.Add(c.listLag).After(c.now)) {
+		if in.zone == zone && in.visible && c.caughtUp(in.visibleAt) {
 			items = append(items, item{
 				"zones/" + zone, in.name, in.pb.GetCreationTimestamp(), func() proto.Message { return in.show() },
 			})
 		}
 	}
 	return items
+}
+
+// caughtUp says whether a list shows what has been there since then. Only whether things are listed lags, not what the list
+// says of them.
+func (c *call) caughtUp(since time.Time) bool {
+	return c.listLag == 0 || !since.Add(c.listLag).After(c.now)
 }
 
 // listInstances serves https://cloud.google.com/compute/docs/reference/rest/v1/instances/list

@@ -2,7 +2,6 @@ package gcpemulator_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -106,113 +105,6 @@ func TestPagesSurviveChanges(t *testing.T) {
 	rest, err := all(it.Next)
 	if err != nil || len(rest) != 4 {
 		t.Errorf("the rest is %v, %v", rest, err)
-	}
-}
-
-func TestBadLists(t *testing.T) {
-	r := newRig(t, gcpemulator.Options{})
-	for _, req := range []*computepb.ListInstancesRequest{
-		{Filter: proto.String("labels.a=")}, {Filter: proto.String("(labels.a=b")}, {Filter: proto.String("labels.a=b)")},
-		{Filter: proto.String("labels.a ~ b")}, {Filter: proto.String("= b")}, {Filter: proto.String("name eq [")},
-		{Filter: proto.String(`name="a`)}, {MaxResults: proto.Uint32(501)}, {PageToken: proto.String("nonsense")},
-		{OrderBy: proto.String("labels")},
-	} {
-		req.Project, req.Zone = project, zone
-		if _, err := all(r.instances.List(t.Context(), req).Next); reason(err) != "400 invalid" {
-			t.Errorf("%v: %v", req, err)
-		}
-	}
-}
-
-func TestFilters(t *testing.T) {
-	r := newRig(t, gcpemulator.Options{})
-	for _, name := range []string{"a", "b"} {
-		in := body(name)
-		in.Labels = map[string]string{"managed": "true", "owner": name, "with-dash_and": "x"}
-		in.Scheduling = &computepb.Scheduling{AutomaticRestart: proto.Bool(name == "b")}
-		_, err := r.insert(in, "")
-		must(t, err)
-	}
-	r.SetStatus(gcpemulator.ID(project, zone, "b"), "SUSPENDED")
-	for filter, want := range map[string]string{
-		"":                      "a b",
-		"labels.owner=a":        "a",
-		`labels.owner="a"`:      "a",
-		`labels.owner='a'`:      "a",
-		`labels.owner = "none"`: "",
-		`labels.managed=true AND labels.owner="b"`:       "b",
-		`(labels.managed="true") (labels.owner="b")`:     "b",
-		`labels.owner=a OR labels.owner=b AND status=no`: "", // OR binds more tightly
-		`labels.owner=a OR labels.owner=b`:               "a b",
-		`NOT labels.owner=a`:                             "b",
-		`labels.owner != a`:                              "b",
-		`labels.none != a`:                               "a b",
-		`labels.owner:*`:                                 "a b",
-		`labels.none:*`:                                  "",
-		`labels.with-dash_and=x`:                         "a b",
-		`status = SUSPENDED`:                             "b",
-		`scheduling.automaticRestart = false`:            "a",
-		`name eq "a|c"`:                                  "a",
-		`name ne a`:                                      "b",
-		`name eq a.`:                                     "",
-		`tags.items=proxy`:                               "a b",
-		`creationTimestamp > "2024-05-01T11:00:00Z"`:     "a b",
-		`creationTimestamp < "2024-05-01T11:00:00Z"`:     "",
-		`id > 5 AND id >= 5`:                             "a b",
-		`id <= 5`:                                        "",
-		`networkInterfaces.accessConfigs.name:NAT`:       "a b",
-		`nothing.at.all=x`:                               "",
-	} {
-		names, _, err := r.names(filter, 500)
-		if got := strings.Join(names, " "); err != nil || got != want {
-			t.Errorf("%s: %q, %v, want %q", filter, got, err, want)
-		}
-	}
-}
-
-// The SDK cannot ask for partial success (its request has no such field); a transport can.
-func TestUnreachableZones(t *testing.T) {
-	r := newRig(t, gcpemulator.Options{})
-	r.fill(2)
-	for _, tc := range []struct {
-		how     gcpemulator.Unreachable
-		partial bool
-		want    string
-		names   int
-		warning string
-		unread  int
-	}{
-		{gcpemulator.Reachable, false, "ok", 3, "", 0},
-		{gcpemulator.ScopeWarns, false, "ok", 1, "UNREACHABLE", 1},
-		{gcpemulator.ScopeFails, false, "503 backendError", 0, "", 0},
-		{gcpemulator.ScopeFails, true, "ok", 1, "UNREACHABLE", 1},
-		{gcpemulator.ScopeMissing, false, "ok", 1, "", 1},
-	} {
-		r.SetUnreachable(project, zone, tc.how)
-		c := newPartial(r, tc.partial)
-		ctx, cancel := shortly(t)
-		it := c.AggregatedList(ctx, &computepb.AggregatedListInstancesRequest{Project: project})
-		scopes, err := all(it.Next)
-		cancel()
-		n := 0
-		for _, s := range scopes {
-			n += len(s.Value.GetInstances())
-		}
-		if tc.want != "ok" {
-			if err == nil {
-				t.Errorf("%v: no error", tc)
-			}
-			continue
-		}
-		page := it.Response.(*computepb.InstanceAggregatedList)
-		if err != nil || n != tc.names || page.GetItems()["zones/"+zone].GetWarning().GetCode() != tc.warning || len(page.GetUnreachables()) != tc.unread {
-			t.Errorf("%v: %d, %v, %v", tc, n, page, err)
-		}
-		if tc.how != gcpemulator.Reachable {
-			if err := second(r.remove("i-000")); reason(err) != "503 backendError" {
-				t.Errorf("%v: delete: %v", tc, err)
-			}
-		}
 	}
 }
 

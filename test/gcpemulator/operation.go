@@ -29,7 +29,7 @@ func (c *call) operate(kind, scope, link string, id uint64) *operation {
 // nobody asked for: https://github.com/googlefonts/fontbakery-dashboard/issues/81
 func (e *Emulator) newOperation(p *project, now time.Time, prefix, kind, scope, link string, id uint64) *operation {
 	number := e.number()
-	name := fmt.Sprintf("%s-%d-%013x-%08x-%08x", prefix, now.UnixMilli(), now.UnixMicro(), uint32(number>>16), uint32(number)) //nolint:gosec // a name, any digits do
+	name := fmt.Sprintf("%s-%d-%013x-%08x-%08x", prefix, now.UnixMilli(), now.UnixMicro(), uint32(number>>16), uint32(number))
 	op := &operation{scope: scope, runAt: now.Add(e.opts.Delays.Pending), pb: &computepb.Operation{
 		Kind: proto.String("compute#operation"), Id: &number, Name: &name, OperationType: &kind,
 		TargetLink: &link, TargetId: &id, User: proto.String("emulator@" + p.id + ".iam.gserviceaccount.com"),

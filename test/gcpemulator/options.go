@@ -18,9 +18,9 @@ type Options struct {
 	Zones map[string]string
 	// MachineTypes are the machine types of every zone, with their vCPUs.
 	MachineTypes map[string]int
-	// Images are the names of public images by project and family; default debian-cloud/debian-12.
+	// Images are the public images; default is one of Debian 12 and one of Ubuntu 24.04.
 	Images []Image
-	// Quotas limit each region of each project by metric: CPUS, INSTANCES, IN_USE_ADDRESSES. A metric left out has no
+	// Quotas limit each region of each project by metric: CPUS, INSTANCES, IN_USE_ADDRESSES, DISKS_TOTAL_GB. A metric left out has no
 	// limit that matters.
 	Quotas map[string]float64
 	// QuotaLate makes a quota that is used up fail the operation, instead of refusing the request. Compute Engine does
@@ -105,7 +105,7 @@ func (o *Options) setDefaults() {
 			{"ubuntu-os-cloud", "ubuntu-2404-noble-amd64-v20240423", "ubuntu-2404-lts-amd64"},
 		}
 	}
-	limits := map[string]float64{metricCPUs: 72_000, metricInstances: 24_000, metricAddresses: 23_000}
+	limits := map[string]float64{metricCPUs: 72_000, metricInstances: 24_000, metricAddresses: 23_000, metricDisks: 1 << 20}
 	maps.Copy(limits, o.Quotas)
 	o.Quotas = limits
 	if o.RequestMemory == 0 {

@@ -106,7 +106,7 @@ func getMachineType(c *call) (proto.Message, error) {
 	}
 	return &computepb.MachineType{
 		Kind: proto.String("compute#machineType"), Name: &c.resource, Zone: &c.zone,
-		GuestCpus: proto.Int32(int32(cpus)), MemoryMb: proto.Int32(int32(cpus) * 4096), //nolint:gosec // a handful
+		GuestCpus: proto.Int32(int32(cpus)), MemoryMb: proto.Int32(int32(cpus) * 4096),
 		SelfLink: proto.String(c.project.link("zones", c.zone, "machineTypes", c.resource)),
 	}, nil
 }

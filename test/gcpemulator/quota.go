@@ -2,20 +2,26 @@ package gcpemulator
 
 import "maps"
 
-// The metrics of a region's quotas that an instance counts for.
+// The metrics of a region's quotas that an instance and its disks count for.
 const (
 	metricCPUs      = "CPUS"
 	metricInstances = "INSTANCES"
 	metricAddresses = "IN_USE_ADDRESSES"
+	metricDisks     = "DISKS_TOTAL_GB"
 )
 
 // usage is what the instances of a region take. One that is stopped takes no CPUs and no ephemeral address.
 // https://cloud.google.com/compute/resource-usage
 func (e *Emulator) usage(p *project, region string) map[string]float64 {
-	used := map[string]float64{metricCPUs: 0, metricInstances: 0, metricAddresses: 0}
+	used := map[string]float64{metricCPUs: 0, metricInstances: 0, metricAddresses: 0, metricDisks: 0}
 	for _, in := range p.instances {
 		if e.opts.Zones[in.zone] == region {
 			add(used, in)
+		}
+	}
+	for _, d := range p.disks {
+		if e.opts.Zones[d.zone] == region {
+			used[metricDisks] += float64(d.pb.GetSizeGb())
 		}
 	}
 	return used
@@ -44,7 +50,10 @@ func (c *call) checkQuota(in *instance) *apiError {
 	region := c.opts.Zones[in.zone]
 	used, limits := c.usage(c.project, region), c.limitsOf(c.project, region)
 	add(used, in)
-	for _, metric := range []string{metricCPUs, metricInstances, metricAddresses} {
+	for _, attached := range in.pb.GetDisks() {
+		used[metricDisks] += float64(sizeOf(attached.GetInitializeParams()))
+	}
+	for _, metric := range []string{metricCPUs, metricInstances, metricAddresses, metricDisks} {
 		if used[metric] > limits[metric] {
 			return errQuota(metric, limits[metric], region)
 		}
@@ -71,7 +80,7 @@ func (e *Emulator) ExhaustQuota(project string) (restore func()) {
 	before := p.quotas
 	p.quotas = map[string]map[string]float64{}
 	for _, region := range e.opts.Zones {
-		p.quotas[region] = map[string]float64{metricCPUs: 0, metricInstances: 0, metricAddresses: 0}
+		p.quotas[region] = map[string]float64{metricCPUs: 0, metricInstances: 0, metricAddresses: 0, metricDisks: 0}
 	}
 	return func() {
 		e.mu.Lock()

@@ -2,6 +2,7 @@ package gcpemulator_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,6 +100,12 @@ func TestARequestIDIsForOneRequest(t *testing.T) {
 	})
 	if reason(err) != "400 invalid" {
 		t.Errorf("for another method: %v", err)
+	}
+	_, err = r.instances.Insert(t.Context(), &computepb.InsertInstanceRequest{
+		Project: project, Zone: "us-central1-b", InstanceResource: body("a"), RequestId: &token,
+	})
+	if reason(err) != "400 invalid" || !strings.Contains(err.Error(), "requestId") {
+		t.Errorf("in another zone: %v", err)
 	}
 	r.expect("after all that", "a", "RUNNING")
 	for _, bad := range []string{"x", uuid.Nil.String(), "{" + uuid.NewString() + "}"} {

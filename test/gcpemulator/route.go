@@ -24,7 +24,7 @@ type call struct {
 	zone, resource string
 	query          url.Values
 	body           []byte
-	now            time.Time
+	received, now  time.Time
 	fault          Fault
 }
 
@@ -87,8 +87,8 @@ func (e *Emulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mux.ServeHTTP(w, r)
 }
 
-// received makes a call of a request.
-func (e *Emulator) received(w http.ResponseWriter, r *http.Request, name string) (*call, error) {
+// receive makes a call of a request.
+func (e *Emulator) receive(w http.ResponseWriter, r *http.Request, name string) (*call, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 16<<20))
 	if err != nil {
 		return nil, err

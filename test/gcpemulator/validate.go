@@ -104,7 +104,7 @@ func checkLabels(field string, labels map[string]string) *apiError {
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		first, _ := utf8.DecodeRuneInString(key)
-		if key == "" || !(unicode.IsLower(first) || unicode.Is(unicode.Lo, first)) || !labelText(key) {
+		if key == "" || !lower(first) || !labelText(key) {
 			return errInvalid(field, key, "Label keys must begin with a lowercase letter, be at most 63 characters long and contain only lowercase letters, digits, underscores and dashes.")
 		}
 		if !labelText(labels[key]) {
@@ -118,10 +118,11 @@ func labelText(s string) bool {
 	if utf8.RuneCountInString(s) > maxLabel || len(s) > 2*maxLabel+2 {
 		return false
 	}
-	return strings.IndexFunc(s, func(r rune) bool {
-		return !(unicode.IsLower(r) || unicode.Is(unicode.Lo, r) || unicode.IsDigit(r) || r == '_' || r == '-')
-	}) < 0
+	return strings.IndexFunc(s, func(r rune) bool { return !lower(r) && !unicode.IsDigit(r) && r != '_' && r != '-' }) < 0
 }
+
+// lower says whether r is a lower-case letter, or one of a script without cases.
+func lower(r rune) bool { return unicode.IsLower(r) || unicode.Is(unicode.Lo, r) }
 
 func checkMetadata(items []*computepb.Items) *apiError {
 	total, seen := 0, map[string]bool{}

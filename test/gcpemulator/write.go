@@ -28,12 +28,17 @@ func write(w http.ResponseWriter, out outcome) {
 }
 
 func (e *apiError) write(w http.ResponseWriter) {
+	body, err := json.Marshal(e.body())
+	if err != nil { // details that a test gave and that are no JSON
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	if e.retryAfter != "" {
 		w.Header().Set("Retry-After", e.retryAfter)
 	}
 	w.WriteHeader(e.code)
-	_ = json.NewEncoder(w).Encode(e.body())
+	_, _ = w.Write(body)
 }
 
 // writeHTML answers as a front end does that has not reached the API.

@@ -32,7 +32,7 @@ func (f *fleet) scale(n int32) error {
 		if err := f.client.List(ctx, pods, client.InNamespace(operatorNamespace)); err != nil {
 			return err.Error()
 		}
-		if _, err := f.leader(ctx); int32(len(pods.Items)) != n || n > 0 && err != nil { //nolint:gosec // a handful
+		if _, err := f.leader(ctx); int32(len(pods.Items)) != n || n > 0 && err != nil {
 			return fmt.Sprintf("%d replicas: %v", len(pods.Items), err)
 		}
 		return ""

@@ -46,11 +46,11 @@ func serve(ctx context.Context) error {
 		Handler: http.HandlerFunc(answer), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
 	}
-	plain, err := net.Listen("tcp", ":8080") //nolint:gosec,noctx // for everybody in a Pod's own network
+	plain, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":8080")
 	if err != nil {
 		return err
 	}
-	secure, err := net.Listen("tcp", ":8443") //nolint:gosec,noctx // for everybody in a Pod's own network
+	secure, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":8443")
 	if err != nil {
 		return err
 	}
@@ -71,5 +71,7 @@ func answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(Asked{From: r.RemoteAddr, Header: r.Header})
+	if err := json.NewEncoder(w).Encode(Asked{From: r.RemoteAddr, Header: r.Header}); err != nil {
+		fmt.Fprintln(os.Stderr, "target:", err)
+	}
 }
