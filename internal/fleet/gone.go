@@ -16,8 +16,9 @@ func (p *Proxy) Instance() Instance {
 }
 
 // SetGone records whether inst no longer serves where the snapshot under key says. It holds for as long as the snapshot
-// speaks of that instance, and bridges the time until the status says so, too. It returns false and changes nothing when
-// the snapshot speaks of another instance.
+// speaks of that instance, and bridges the time until the status says so, too. The verdict goes either way: what was known
+// of the address before it was left says nothing of whoever is there when it is back. It returns false and changes nothing
+// when the snapshot speaks of another instance.
 func (s *Store) SetGone(key types.NamespacedName, inst Instance, gone bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +30,7 @@ func (s *Store) SetGone(key types.NamespacedName, inst Instance, gone bool) bool
 		return true
 	}
 	next := *old
-	next.Gone, next.AddressLost = gone, false
+	next.Gone, next.AddressLost, next.Verdict = gone, false, Verdict{Subject: next.Subject()}
 	s.put(old, &next)
 	return true
 }

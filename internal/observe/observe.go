@@ -65,7 +65,7 @@ func (o *Observer) NeedLeaderElection() bool { return true }
 func (o *Observer) Start(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
-	w := &watches{running: map[string]watching{}}
+	w := &watches{running: map[string]*watching{}}
 	defer w.all.Wait()
 	busy := map[string]chan struct{}{}
 	tick := o.o.Clock.NewTicker(o.o.Interval)

@@ -23,12 +23,21 @@ type told struct {
 // watches are the watches that run, by provider name.
 type watches struct {
 	all     sync.WaitGroup
-	running map[string]watching
+	running map[string]*watching
 }
 
+// watching is one watch.
 type watching struct {
 	of   provider.Provider
+	mu   sync.Mutex // held while something told is taken in
 	stop context.CancelFunc
+}
+
+// end ends the watch. What it tells later is not heard: the one that takes its place may have told better meanwhile.
+func (w *watching) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stop()
 }
 
 // follow watches the providers that can be watched, and ends the watches of those that have been taken away or rebuilt.
@@ -39,7 +48,7 @@ func (o *Observer) follow(ctx context.Context, w *watches, handles []registry.Ha
 	}
 	for name, r := range w.running {
 		if now[name].Provider != r.of {
-			r.stop()
+			r.end()
 			delete(w.running, name)
 		}
 	}
@@ -49,15 +58,19 @@ func (o *Observer) follow(ctx context.Context, w *watches, handles []registry.Ha
 			continue
 		}
 		ctx, stop := context.WithCancel(ctx)
-		w.running[name] = watching{of: h.Provider, stop: stop}
+		r := &watching{of: h.Provider, stop: stop}
+		w.running[name] = r
 		w.all.Go(func() {
 			watcher.Watch(ctx, func(c provider.Change) {
-				if ctx.Err() == nil { // a provider that was rebuilt tells the same again
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				if ctx.Err() == nil {
 					o.hear(name, c)
 				}
 			})
 		})
 	}
+	o.forget()
 }
 
 // hear takes in what a provider told: an address where its instance no longer serves is withdrawn at once, and whoever is
@@ -79,7 +92,8 @@ func (o *Observer) hear(name string, c provider.Change) {
 	case inst.Marks.Attempt > p.Attempt:
 		o.o.Wake(key)
 	default:
-		if p.Provisioned {
+		// One that is held as Unknown may serve or not, wherever it was before.
+		if p.Endpoint.Host != "" && (c.Gone || inst.State != provider.StateUnknown) {
 			o.o.Store.SetGone(key, p.Instance(), c.Gone || left(p, inst))
 		}
 		if c.Gone || differs(p, *inst) {
@@ -88,16 +102,9 @@ func (o *Observer) hear(name string, c provider.Change) {
 	}
 }
 
-// left reports whether the recorded instance no longer serves at the recorded address. One that is held as Unknown may.
+// left reports whether the recorded instance no longer serves at the recorded address.
 func left(p *fleet.Proxy, inst *provider.Instance) bool {
-	switch inst.State {
-	case provider.StateRunning:
-		return inst.IP != p.Endpoint.Host || inst.Port != p.Endpoint.Port
-	case provider.StateUnknown:
-		return false
-	default:
-		return true
-	}
+	return inst.State != provider.StateRunning || inst.IP != p.Endpoint.Host || inst.Port != p.Endpoint.Port
 }
 
 // remember keeps a change until the next list, which is asked for at every interval.
@@ -126,4 +133,13 @@ func alike(a, b *provider.Instance) bool {
 // outdate forgets what was told before a list was asked for. o.mu is held.
 func (o *Observer) outdate(name string, asked time.Time) {
 	maps.DeleteFunc(o.told[name], func(_ string, t told) bool { return t.at.Before(asked) })
+}
+
+// forget bounds what is kept where lists fail: what is older than the oldest list that counts is not looked at again.
+func (o *Observer) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for name := range o.told {
+		o.outdate(name, o.o.Clock.Now().Add(-2*o.o.Interval))
+	}
 }
