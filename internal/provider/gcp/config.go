@@ -1,11 +1,9 @@
 package gcp
 
 import (
-	"fmt"
 	"net/netip"
 	"path/filepath"
 	"regexp"
-	"slices"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
@@ -58,9 +56,10 @@ type Config struct {
 	// Firewall says whether the operator keeps a rule that lets crawlers in.
 	Firewall Firewall `json:"firewall"`
 	// CredentialsFile is the absolute path of a service account key or of a workload identity configuration; it is read
-	// anew whenever a token is needed. When empty, application default credentials are used.
+	// anew when it has changed. When empty, application default credentials are used.
 	CredentialsFile string `json:"credentialsFile"`
-	// Endpoint is another base URL of the Compute Engine API, such as that of Private Service Connect or of an emulator.
+	// Endpoint is another base URL of the Compute Engine API, such as that of Private Service Connect or of an emulator. Without
+	// a path it means /compute/v1/ there.
 	Endpoint string `json:"endpoint"`
 	// Anonymous sends no credentials. Only with Endpoint.
 	Anonymous bool `json:"anonymous"`
@@ -69,14 +68,14 @@ type Config struct {
 // ServiceAccount is the identity of a VM.
 type ServiceAccount struct {
 	Email string `json:"email"`
-	// Scopes are cloud-platform when empty.
+	// Scopes are URLs; cloud-platform when empty.
 	Scopes []string `json:"scopes"`
 }
 
 // Firewall is how a managed rule is made.
 type Firewall struct {
 	Manage bool `json:"manage"`
-	// SourceRanges are the networks of crawlers and of the operator itself, which probes.
+	// SourceRanges are the IPv4 networks of crawlers and of the operator itself, which probes.
 	SourceRanges []netip.Prefix `json:"sourceRanges"`
 }
 
@@ -87,6 +86,9 @@ var (
 	// resourceName is what RFC 1035 and Compute Engine call a name.
 	resourceName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	resourceURL  = regexp.MustCompile(`^[A-Za-z0-9._~:/-]{1,512}$`)
+	// accountEmail is a service account, or "default" for the project's own.
+	accountEmail = regexp.MustCompile(`^([a-z0-9-]+@[a-z0-9.-]+|default)$`)
+	scopeURL     = regexp.MustCompile(`^https://[a-z0-9./_-]{1,200}$`)
 	labelKey     = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 	labelValue   = regexp.MustCompile(`^[a-z0-9_-]{0,63}$`)
 )
@@ -104,124 +106,8 @@ func decode(block provider.Block) (Config, error) {
 			return c, err
 		}
 	}
+	c.Endpoint = baseURL(c.Endpoint)
 	return c, nil
-}
-
-func checkScope(block provider.Block, c Config) error {
-	if !projectID.MatchString(c.Project) {
-		return block.Errorf("project", "%q: want a project's ID, such as crawlers-123456", c.Project)
-	}
-	if len(c.Regions) > maxItems {
-		return block.Errorf("regions", "%d entries, at most %d are allowed; leave it empty for all", len(c.Regions), maxItems)
-	}
-	for i, r := range c.Regions {
-		key := fmt.Sprintf("regions[%d]", i)
-		if zoneName.MatchString(r) {
-			return block.Errorf(key, "%q is a zone; its region is %q", r, regionOf(r))
-		}
-		if !regionName.MatchString(r) {
-			return block.Errorf(key, "%q is not a region, such as europe-west3", r)
-		}
-		if slices.Contains(c.Regions[:i], r) {
-			return block.Errorf(key, "%q is repeated", r)
-		}
-	}
-	return nil
-}
-
-func checkNetwork(block provider.Block, c Config) error {
-	if !resourceURL.MatchString(c.Network) {
-		return block.Errorf("network", "%q: want a network's URL or a part of one, such as %s", c.Network, defaultNetwork)
-	}
-	if len(c.Subnetworks) > maxItems {
-		return block.Errorf("subnetworks", "%d entries, at most %d are allowed", len(c.Subnetworks), maxItems)
-	}
-	for region, s := range c.Subnetworks {
-		if !regionName.MatchString(region) {
-			return block.Errorf("subnetworks", "%q is not a region, such as europe-west3", region)
-		}
-		if !resourceURL.MatchString(s) {
-			return block.Errorf("subnetworks."+region, "%q: want a subnetwork's URL or a part of one, such as regions/%s/subnetworks/crawlers", s, region)
-		}
-	}
-	if !resourceName.MatchString(c.NetworkTag) {
-		return block.Errorf("networkTag", "%q: want 1 to 63 characters of a-z, 0-9 and '-', beginning with a letter", c.NetworkTag)
-	}
-	if c.AddressType != external && c.AddressType != internal {
-		return block.Errorf("addressType", "%q: want %s or %s", c.AddressType, external, internal)
-	}
-	if c.NetworkTier != premium && c.NetworkTier != "STANDARD" {
-		return block.Errorf("networkTier", "%q: want %s or STANDARD", c.NetworkTier, premium)
-	}
-	return nil
-}
-
-func checkMachine(block provider.Block, c Config) error {
-	if c.DiskSizeGB < defaultDiskSizeGB || c.DiskSizeGB > maxDiskSizeGB {
-		return block.Errorf("diskSizeGb", "%d: want %d to %d", c.DiskSizeGB, defaultDiskSizeGB, maxDiskSizeGB)
-	}
-	if c.DiskType != "" && !resourceName.MatchString(c.DiskType) {
-		return block.Errorf("diskType", "%q: want the name of a disk type, such as pd-balanced", c.DiskType)
-	}
-	if c.Provisioning != standard && c.Provisioning != spot {
-		return block.Errorf("provisioning", "%q: want %s or %s", c.Provisioning, standard, spot)
-	}
-	if len(c.ServiceAccount.Scopes) > maxItems {
-		return block.Errorf("serviceAccount.scopes", "%d entries, at most %d are allowed", len(c.ServiceAccount.Scopes), maxItems)
-	}
-	if c.ServiceAccount.Email == "" && len(c.ServiceAccount.Scopes) > 0 {
-		return block.Errorf("serviceAccount.scopes", "there is no serviceAccount.email that they could be of")
-	}
-	return nil
-}
-
-// maxLabels is 64 less the marks, see https://cloud.google.com/compute/docs/labeling-resources.
-const maxLabels = 48
-
-func checkLabels(block provider.Block, c Config) error {
-	if len(c.Labels) > maxLabels {
-		return block.Errorf("labels", "%d entries, at most %d are allowed", len(c.Labels), maxLabels)
-	}
-	for key, value := range c.Labels {
-		switch {
-		case !labelKey.MatchString(key):
-			return block.Errorf("labels", "%q: want a key of 1 to 63 characters of a-z, 0-9, '_' and '-', beginning with a letter", key)
-		case reserved(key):
-			return block.Errorf("labels", "%q is one of the operator's own", key)
-		case !labelValue.MatchString(value):
-			return block.Errorf("labels."+key, "%q: want at most 63 characters of a-z, 0-9, '_' and '-'", value)
-		}
-	}
-	return nil
-}
-
-func checkFirewall(block provider.Block, c Config) error {
-	ranges := c.Firewall.SourceRanges
-	if !c.Firewall.Manage {
-		if len(ranges) > 0 {
-			return block.Errorf("firewall.sourceRanges", "they have no effect without firewall.manage")
-		}
-		return nil
-	}
-	if len(ranges) == 0 {
-		return block.Errorf("firewall.sourceRanges", "a managed rule needs the networks of crawlers and of the operator")
-	}
-	if len(ranges) > maxSourceRanges {
-		return block.Errorf("firewall.sourceRanges", "%d entries, at most %d are allowed", len(ranges), maxSourceRanges)
-	}
-	for i, n := range ranges {
-		key := fmt.Sprintf("firewall.sourceRanges[%d]", i)
-		switch {
-		case !n.IsValid():
-			return block.Errorf(key, "empty; want a network such as 192.0.2.0/24")
-		case n != n.Masked():
-			return block.Errorf(key, "%q has bits set beyond its length; did you mean %q?", n, n.Masked())
-		case n.Bits() < 2:
-			// 0.0.0.0/1 and 128.0.0.0/1 are everybody, too.
-			return block.Errorf(key, "%q admits everybody; name the networks of your crawlers", n)
-		}
-	}
-	return nil
 }
 
 func checkAccess(block provider.Block, c Config) error {

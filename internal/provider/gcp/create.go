@@ -36,38 +36,58 @@ func (p *Provider) create(ctx context.Context, req provider.CreateRequest, ref p
 		return err
 	}
 	// Before the VM, which would be there without being reached otherwise.
-	if err := p.admit(ctx, req.Port); err != nil {
+	if err := p.admit(ctx, ref, req.Port); err != nil {
 		return p.fail(op, ref.ID, err)
 	}
 	if err := p.window.CheckSend(p.name, ref); err != nil {
 		return err
 	}
 	err := p.api.insert(ctx, at.zone, provider.CreateToken(req.UID, ref.Attempt), p.machine(at, req, ref))
-	if conflicts(err) {
-		// Somebody was faster: this attempt's other call, another attempt, or a stranger.
-		there, err := p.standing(ctx, ref, at)
-		if err == nil && !there {
-			err = provider.Wrap(provider.ErrTransient, op, p.name, ref.ID, errors.New("the name is taken by something that does not show"))
+	switch {
+	case err == nil:
+		return nil
+	case conflicts(err):
+		return p.outrun(ctx, ref, at)
+	case invalid(err):
+		// So is a token that has been used for a request with other parameters: then that one was accepted.
+		if c, readErr := p.creation(ctx, at, ref); readErr == nil && c != nil {
+			return nil
 		}
+	}
+	return p.fail(op, ref.ID, err)
+}
+
+// outrun judges that the name is taken although nothing stood there: by this attempt's other call, another attempt, or a stranger.
+func (p *Provider) outrun(ctx context.Context, ref provider.Ref, at place) error {
+	const op = "create"
+	if there, err := p.standing(ctx, ref, at); there || err != nil {
 		return err
 	}
-	if err != nil {
-		return p.fail(op, ref.ID, err)
+	disk, err := p.api.disk(ctx, at)
+	if err == nil {
+		for _, user := range disk.Users {
+			if user := lastOf(user); user != at.name {
+				return provider.Wrap(provider.ErrConflict, op, p.name, ref.ID, fmt.Errorf("the disk of that name is in use by VM %s", user))
+			}
+		}
 	}
-	return nil
+	return provider.Wrap(provider.ErrTransient, op, p.name, ref.ID, errors.New("the name is taken by something that does not show"))
 }
 
 // standing reports whether the attempt itself stands under its ID; anything else that stands there is an error.
 func (p *Provider) standing(ctx context.Context, ref provider.Ref, at place) (bool, error) {
 	const op = "create"
-	found, err := p.look(ctx, at)
+	found, err := p.look(ctx, at, ref.UID)
 	if err != nil {
-		return false, p.fail(op, ref.ID, err)
+		return false, p.fail(op, ref.ID, p.inZone(ctx, at.zone, err))
 	}
 	if found.empty() {
 		return false, nil
 	}
 	m := found.marks()
+	if found.beside != nil {
+		m = marksOf(found.beside.Labels, found.beside.Description)
+	}
 	if err := p.owner.Foreign(m, ref.UID); err != nil {
 		return false, provider.Wrap(provider.ErrConflict, op, p.name, ref.ID, err)
 	}

@@ -1,10 +1,12 @@
 package gcp
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"sync"
 	"time"
@@ -28,6 +30,12 @@ type credentialsError struct{ err error }
 func (e *credentialsError) Error() string { return "credentials: " + e.err.Error() }
 func (e *credentialsError) Unwrap() error { return e.err }
 
+// tokenError says that whoever gives out tokens does not do so at present.
+type tokenError struct{ err error }
+
+func (e *tokenError) Error() string { return "no token is given out at present" }
+func (e *tokenError) Unwrap() error { return e.err }
+
 // authenticated adds tokens to requests. Credentials are looked for when the first request is made, because looking can take
 // a call to the metadata server, and again when their file has changed.
 type authenticated struct {
@@ -35,14 +43,8 @@ type authenticated struct {
 	next http.RoundTripper
 
 	mu   sync.Mutex
-	seen stamp
+	seen os.FileInfo
 	with http.RoundTripper
-}
-
-// stamp tells one state of a file from another.
-type stamp struct {
-	modified time.Time
-	size     int64
 }
 
 // RoundTrip sends a request with a token. Where there are no credentials it fails with a *credentialsError.
@@ -55,11 +57,41 @@ func (a *authenticated) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, &credentialsError{err}
 	}
 	resp, err := with.RoundTrip(r)
-	if _, refused := errors.AsType[*auth.Error](err); refused {
-		// The answer of a token endpoint can hold what it was asked with.
-		return nil, &credentialsError{errors.New("no token is given out for them")}
+	if sent, ok := errors.AsType[*sentError](err); ok {
+		return nil, sent.err
 	}
-	return resp, err
+	if err != nil {
+		return nil, noToken(err)
+	}
+	return resp, nil
+}
+
+// noToken says why there is none. The answer of a token endpoint can hold what it was asked with, and is not repeated.
+func noToken(err error) error {
+	if _, unanswered := errors.AsType[*url.Error](err); unanswered || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return &tokenError{err}
+	}
+	refused, ok := errors.AsType[*auth.Error](err)
+	if ok && (refused.Temporary() || refused.Response != nil && refused.Response.StatusCode >= http.StatusInternalServerError) {
+		return &tokenError{err}
+	}
+	return &credentialsError{errors.New("no token is given out for them")}
+}
+
+// sending marks errors of requests that had a token.
+type sending struct{ next http.RoundTripper }
+
+type sentError struct{ err error }
+
+func (e *sentError) Error() string { return e.err.Error() }
+func (e *sentError) Unwrap() error { return e.err }
+
+func (s sending) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := s.next.RoundTrip(r)
+	if err != nil {
+		return nil, &sentError{err}
+	}
+	return resp, nil
 }
 
 // CloseIdleConnections is called by http.Client.
@@ -72,22 +104,22 @@ func (a *authenticated) CloseIdleConnections() {
 func (a *authenticated) current() (http.RoundTripper, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var now stamp
+	var now os.FileInfo
 	if a.file != "" {
 		info, err := os.Stat(a.file)
 		if err != nil {
 			return nil, fmt.Errorf("credentialsFile: %w", err)
 		}
-		now = stamp{info.ModTime(), info.Size()}
+		now = info
 	}
-	if a.with != nil && now == a.seen {
+	if a.with != nil && unchanged(a.seen, now) {
 		return a.with, nil
 	}
 	creds, err := a.find()
 	if err != nil {
 		return nil, err
 	}
-	client, err := httptransport.NewClient(&httptransport.Options{Credentials: creds, BaseRoundTripper: a.next, DisableTelemetry: true})
+	client, err := httptransport.NewClient(&httptransport.Options{Credentials: creds, BaseRoundTripper: sending{a.next}, DisableTelemetry: true})
 	if err != nil {
 		return nil, err
 	}
@@ -95,9 +127,20 @@ func (a *authenticated) current() (http.RoundTripper, error) {
 	return a.with, nil
 }
 
+// unchanged reports whether two looks at a file have seen the same state of it.
+func unchanged(before, now os.FileInfo) bool {
+	if before == nil || now == nil {
+		return before == now
+	}
+	return os.SameFile(before, now) && before.ModTime().Equal(now.ModTime()) && before.Size() == now.Size()
+}
+
+// tokenTimeout bounds one request for a token, which others may be waiting for, too.
+const tokenTimeout = 30 * time.Second
+
 // find reads the file, or else looks for application default credentials.
 func (a *authenticated) find() (*auth.Credentials, error) {
-	opts := &credentials.DetectOptions{Scopes: []string{scope}}
+	opts := &credentials.DetectOptions{Scopes: []string{scope}, Client: &http.Client{Transport: a.next, Timeout: tokenTimeout}}
 	if a.file == "" {
 		creds, err := credentials.DetectDefault(opts)
 		if err != nil {

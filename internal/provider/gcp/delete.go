@@ -25,8 +25,11 @@ func (p *Provider) remove(ctx context.Context, ref provider.Ref) error {
 	}
 	ctx, cancel := p.bound(ctx)
 	defer cancel()
-	found, err := p.look(ctx, at)
+	found, err := p.look(ctx, at, ref.UID)
 	if err != nil {
+		if err = p.inZone(ctx, at.zone, err); nowhere(err) {
+			return nil
+		}
 		return p.fail(op, ref.ID, err)
 	}
 	if found.empty() {
@@ -76,11 +79,4 @@ func (p *Provider) remove(ctx context.Context, ref provider.Ref) error {
 // the old one with the old failure.
 func deleteToken(id, failed string) string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("egress-proxies-operator/delete/"+id+"/"+failed)).String()
-}
-
-func (s parts) identity() string {
-	if s.vm != nil {
-		return identityOf(s.vm.Id)
-	}
-	return identityOf(s.disk.Id)
 }

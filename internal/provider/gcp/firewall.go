@@ -2,185 +2,210 @@ package gcp
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
-
-	compute "google.golang.org/api/compute/v1"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
 
-// trusted is how long a rule is taken for what it was when it was last read; a hand may have changed it since.
-const trusted = 10 * time.Minute
+const (
+	// trusted is how long a rule is taken for what it was when it was last read; a hand may have changed it since. With a
+	// list every minute, what a hand has done is undone within ten.
+	trusted = 8 * time.Minute
+	// carriedOut is when a change that was accepted shows at the latest. Until then the rule counts as what was asked for.
+	carriedOut = time.Minute
+)
+
+// errReplaced says that the rule has to be made anew, because what is wrong with it cannot be changed.
+var errReplaced = errors.New("the firewall rule is of another network and is being removed, another one follows")
 
 // rule is the entry's firewall rule as this process knows it. What is true stands at the API: a process that has just
 // started knows nothing, and finds out.
 type rule struct {
 	name string
+	// held has a place for whoever looks at or changes what follows, calls included.
+	held chan struct{}
 
-	mu sync.Mutex
-	// ports that the rule had when it was read last; nil is that it was not there.
+	// ports that the rule has, or will have once the last change is carried out; nil is that it is not there.
 	ports []int32
-	// read is when that was; zero asks for it to be read again.
-	read time.Time
-	// soon are ports of creations that a list may not show yet, with the time of the last one.
-	soon map[int32]time.Time
+	// unfit: it has to be removed before it can be as wanted.
+	unfit bool
+	// read is when it was last read, changed when a change was last sent; sure is that this one was accepted.
+	read, changed time.Time
+	sure          bool
+	// used is what the last list has shown in use, soon what it may not show yet, by whom it is for.
+	used usage
+	soon map[string]opening
 }
 
-// foreignRuleError says that somebody else has the rule's name.
-type foreignRuleError struct{ name string }
-
-func (e *foreignRuleError) Error() string {
-	return fmt.Sprintf("firewall rule %s is not this operator's; remove it, or give the provider entry another name", e.name)
+// usage is what a list says about ports.
+type usage struct {
+	// began is when the list was asked for.
+	began time.Time
+	ports map[int32]bool
+	// shown are the creations of which there was a VM.
+	shown map[string]bool
+	// complete: no zone was unread.
+	complete bool
 }
 
-// ruleName belongs to one entry of one installation, and fits into 63 characters.
-func ruleName(o provider.Owner, entry string) string {
-	sum := sha256.Sum256([]byte(o.Installation + "/" + o.Cluster + "/" + entry))
-	return fmt.Sprintf("egress-proxies-%x", sum[:8])
+// add takes note of a VM.
+func (u usage) add(inst provider.Instance, port int32, tagged bool) {
+	u.shown[attemptAt(inst.ID, inst.Marks.Attempt)] = true
+	if tagged && port > 0 {
+		u.ports[port] = true
+	}
 }
 
-// ruleMarks are in the rule's description: rules have no labels.
-func (p *Provider) ruleMarks() string {
-	return fmt.Sprintf("crawl.example.com/firewall installation %s cluster %s provider %s", p.owner.Installation, p.owner.Cluster, p.name)
+// opening is a port that was asked for at that time.
+type opening struct {
+	port int32
+	at   time.Time
 }
 
-// admit lets crawlers in to a port before something listens there.
-func (p *Provider) admit(ctx context.Context, port int32) error {
+// attemptAt names one creation.
+func attemptAt(id string, attempt int64) string { return id + "#" + strconv.FormatInt(attempt, 10) }
+
+// admit lets crawlers in to the port of a creation before something listens there.
+func (p *Provider) admit(ctx context.Context, ref provider.Ref, port int32) error {
 	if !p.config.Firewall.Manage {
 		return nil
 	}
 	r := &p.rule
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.soon[port] = p.window.Clock.Now()
+	if err := r.hold(ctx); err != nil {
+		return err
+	}
+	defer r.release()
+	r.soon[attemptAt(ref.ID, ref.Attempt)] = opening{port, p.window.Clock.Now()}
 	if err := p.know(ctx); err != nil {
 		return err
 	}
 	if slices.Contains(r.ports, port) {
 		return nil
 	}
-	return p.set(ctx, append(slices.Clone(r.ports), port))
+	want := p.expected()
+	maps.Copy(want, r.used.ports)
+	for _, port := range r.ports {
+		want[port] = true
+	}
+	return p.set(ctx, want)
 }
 
 // settle sets the rule to the ports in use, and removes it when there are none. Of an incomplete list nothing is concluded
-// about ports that it does not show. What fails is logged, and tried again with the next list.
-func (p *Provider) settle(ctx context.Context, used map[int32]bool, complete bool) {
+// about ports that it does not show, and nothing of one that was overtaken. What fails is logged, and tried again with the next.
+func (p *Provider) settle(ctx context.Context, used usage) {
 	if !p.config.Firewall.Manage {
 		return
 	}
 	r := &p.rule
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	if r.hold(ctx) != nil {
+		return
+	}
+	defer r.release()
+	if used.began.Before(r.used.began) {
+		return
+	}
+	for made := range used.shown {
+		delete(r.soon, made) // lists show it, from now on until it is gone
+	}
+	if !used.complete {
+		maps.Copy(used.ports, r.used.ports)
+	}
+	r.used = used
 	if p.know(ctx) != nil {
 		return // logged
 	}
-	want := maps.Clone(used)
-	delete(want, 0)
-	for port, at := range r.soon {
-		if p.window.Passed(provider.Ref{RequestedAt: at}) {
-			delete(r.soon, port)
-		} else {
-			want[port] = true
-		}
-	}
-	if !complete {
+	want := p.expected()
+	maps.Copy(want, used.ports)
+	if !used.complete {
 		for _, port := range r.ports {
 			want[port] = true
 		}
 	}
-	ports := slices.Sorted(maps.Keys(want))
-	if slices.Equal(ports, r.ports) {
+	if len(want) == 0 && r.ports == nil || len(want) > 0 && slices.Equal(slices.Sorted(maps.Keys(want)), r.ports) {
 		return
 	}
-	_ = p.set(ctx, ports) // logged
+	_ = p.set(ctx, want) // logged
 }
 
-// know reads the rule where it has not been read lately.
+// expected are the ports of creations that a list may not show yet.
+func (p *Provider) expected() map[int32]bool {
+	want := map[int32]bool{}
+	for key, o := range p.rule.soon {
+		if p.window.Passed(provider.Ref{RequestedAt: o.at}) {
+			delete(p.rule.soon, key)
+			continue
+		}
+		want[o.port] = true
+	}
+	return want
+}
+
+// know reads the rule unless what is known of it holds. A reading soon after a change may show what was before, and is not
+// relied upon longer than the call lasts that it is for.
 func (p *Provider) know(ctx context.Context) error {
 	r := &p.rule
 	now := p.window.Clock.Now()
-	if !r.read.IsZero() && now.Sub(r.read) < trusted {
+	if r.settling(now) || r.read.Sub(r.changed) >= carriedOut && now.Sub(r.read) < trusted {
 		return nil
 	}
 	found, err := p.api.firewall(ctx, r.name)
 	switch {
 	case absent(err):
-		r.ports, r.read = nil, now
-		return nil
+		r.ports, r.unfit = nil, false
 	case err != nil:
 		return err
 	case found.Description != p.ruleMarks():
 		return done(ctx, verbGet, "firewalls", r.name, &foreignRuleError{r.name})
+	default:
+		ports, same := p.portsOf(found)
+		if r.read.IsZero() {
+			// Whoever let them in before this process may have done so for what a list does not show yet.
+			for _, port := range ports {
+				r.soon[strconv.Itoa(int(port))] = opening{port, now}
+			}
+		}
+		if !same {
+			ports = []int32{} // it is there, and none of its ports is open in the way that is wanted
+		}
+		r.ports, r.unfit = ports, p.unfit(found)
 	}
-	r.ports, r.read = nil, now
-	if p.same(found) {
-		r.ports = portsIn(found)
-	} else {
-		// The entry has changed, or a hand has changed the rule: none of its ports counts as open in the way that is wanted.
-		r.ports = []int32{}
-	}
+	r.read = now
 	return nil
 }
 
-// set makes, changes or removes the rule. It is read again with the next list, since the API carries changes out later.
-func (p *Provider) set(ctx context.Context, ports []int32) error {
+// settling reports whether a change was accepted so lately that the rule counts as what was asked for.
+func (r *rule) settling(now time.Time) bool { return r.sure && now.Sub(r.changed) < carriedOut }
+
+// set makes, changes or removes the rule.
+func (p *Provider) set(ctx context.Context, want map[int32]bool) error {
 	r := &p.rule
-	slices.Sort(ports)
+	ports := slices.Sorted(maps.Keys(want))
+	now := p.window.Clock.Now()
 	var err error
 	switch {
-	case len(ports) == 0:
+	case len(ports) == 0 || r.unfit:
 		if err = p.api.deleteFirewall(ctx, r.name); absent(err) {
 			err = nil
 		}
 	case r.ports == nil:
 		err = p.api.insertFirewall(ctx, p.wanted(ports))
 	default:
-		err = p.api.patchFirewall(ctx, p.wanted(ports))
+		err = p.api.updateFirewall(ctx, p.wanted(ports))
 	}
-	r.read = time.Time{}
-	return err
-}
-
-// wanted is the rule for these ports.
-func (p *Provider) wanted(ports []int32) *compute.Firewall {
-	f := &compute.Firewall{
-		Name: p.rule.name, Description: p.ruleMarks(), Network: p.config.Network, Direction: "INGRESS", Priority: 1000,
-		TargetTags: []string{p.config.NetworkTag}, Allowed: []*compute.FirewallAllowed{{IPProtocol: "tcp"}},
-	}
-	for _, n := range p.config.Firewall.SourceRanges {
-		f.SourceRanges = append(f.SourceRanges, n.String())
-	}
-	slices.Sort(f.SourceRanges)
-	for _, port := range ports {
-		f.Allowed[0].Ports = append(f.Allowed[0].Ports, strconv.Itoa(int(port)))
-	}
-	return f
-}
-
-// same reports whether a rule is as wanted, its ports aside.
-func (p *Provider) same(f *compute.Firewall) bool {
-	sources := slices.Sorted(slices.Values(f.SourceRanges))
-	return slices.Equal(sources, p.wanted(nil).SourceRanges) && slices.Equal(f.TargetTags, []string{p.config.NetworkTag}) &&
-		lastOf(f.Network) == lastOf(p.config.Network) && !f.Disabled && f.Direction == "INGRESS" && len(f.Denied) == 0 &&
-		len(f.Allowed) == 1 && f.Allowed[0].IPProtocol == "tcp"
-}
-
-// portsIn returns the ports of a rule, sorted. A range is not of this operator's making, and counts as none.
-func portsIn(f *compute.Firewall) []int32 {
-	ports := []int32{}
-	for _, a := range f.Allowed {
-		for _, s := range a.Ports {
-			if n, err := strconv.ParseUint(s, 10, 16); err == nil {
-				ports = append(ports, int32(n)) //nolint:gosec // 16 bits
-			}
+	if err != nil {
+		if r.settling(now) && r.ports == nil {
+			return err // the one that is being removed still has the name, and must not be taken for one that stays
 		}
+		r.sure, r.changed = false, now
+		return err
 	}
-	slices.Sort(ports)
-	return ports
+	if r.unfit && len(ports) > 0 {
+		ports, err = nil, errReplaced
+	}
+	r.ports, r.unfit, r.sure, r.changed = ports, false, true, now
+	return err
 }

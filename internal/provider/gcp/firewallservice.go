@@ -16,8 +16,9 @@ func (s *service) insertFirewall(ctx context.Context, f *compute.Firewall) error
 	return done(ctx, verbCreate, "firewalls", f.Name, err)
 }
 
-func (s *service) patchFirewall(ctx context.Context, f *compute.Firewall) error {
-	_, err := s.api.Firewalls.Patch(s.project, f.Name, f).Context(ctx).Do()
+// updateFirewall replaces the rule: what a hand has added goes, too.
+func (s *service) updateFirewall(ctx context.Context, f *compute.Firewall) error {
+	_, err := s.api.Firewalls.Update(s.project, f.Name, f).Context(ctx).Do()
 	return done(ctx, verbUpdate, "firewalls", f.Name, err)
 }
 

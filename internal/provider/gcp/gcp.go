@@ -31,6 +31,7 @@ type Provider struct {
 	window provider.Window
 	rule   rule
 	quotas quotas
+	heard  heard
 }
 
 var (
@@ -69,7 +70,7 @@ func (o Settings) New(_ context.Context, opts provider.Options) (provider.Provid
 	w.Visibility = visibility
 	return &Provider{
 		name: opts.Name, config: c, api: s, owner: opts.Owner, window: w,
-		rule: rule{name: ruleName(opts.Owner, opts.Name), soon: map[int32]time.Time{}},
+		rule: newRule(opts.Owner, opts.Name),
 	}, nil
 }
 

@@ -41,15 +41,15 @@ func (p *Provider) get(ctx context.Context, ref provider.Ref) (*provider.Instanc
 		return &inst, nil
 	}
 	if err != nil && !absent(err) {
-		return nil, p.fail(op, ref.ID, err)
+		return p.unread(ctx, at, ref, passed, err)
 	}
 	// Something else, or nothing: what counts is read again, and after how the creation went.
 	creation, err := p.creation(ctx, at, ref)
 	if err != nil {
-		return nil, p.fail(op, ref.ID, err)
+		return p.unread(ctx, at, ref, passed, err)
 	}
-	proven := passed || creation.ended() && p.remembered()
-	found, err := p.look(ctx, at)
+	proven := passed || p.decided(ref, creation)
+	found, err := p.look(ctx, at, ref.UID)
 	if err != nil {
 		return nil, p.fail(op, ref.ID, err)
 	}
@@ -69,6 +69,14 @@ func (p *Provider) get(ctx context.Context, ref provider.Ref) (*provider.Instanc
 	return p.nothing(ref, creation, proven)
 }
 
+// unread judges that a place cannot be read. Where there is no such zone, nothing is or will be in it.
+func (p *Provider) unread(ctx context.Context, at place, ref provider.Ref, passed bool, err error) (*provider.Instance, error) {
+	if err = p.inZone(ctx, at.zone, err); nowhere(err) {
+		return p.nothing(ref, nil, passed)
+	}
+	return nil, p.fail("get", ref.ID, err)
+}
+
 // found judges what stands there.
 func (p *Provider) found(ref provider.Ref, found parts, creation *creation, proven bool) (*provider.Instance, error) {
 	if strange := p.owner.Foreign(found.marks(), ref.UID); strange != nil {
@@ -83,11 +91,17 @@ func (p *Provider) found(ref provider.Ref, found parts, creation *creation, prov
 		return &inst, nil
 	}
 	inst := p.ofDisk(found.disk)
-	if creation.running() {
-		// The disk is made before the VM.
+	mine := inst.Marks.Attempt == ref.Attempt && inst.State != provider.StateDeleting
+	// The disk is made before the VM, by a call that may have arrived since the operations were read.
+	switch {
+	case mine && creation.running():
 		inst.State, inst.Message = provider.StateProvisioning, inProgress
-	} else if err := p.failure(ref, creation); err != nil {
-		inst.State, inst.Left, inst.Err, inst.Message = provider.StateFailed, true, err, provider.Cause(err)
+	case mine && !proven:
+		inst.State, inst.Message = provider.StateProvisioning, nothingYet
+	case mine:
+		if err := p.failure(ref, creation); err != nil {
+			inst.State, inst.Left, inst.Err, inst.Message = provider.StateFailed, true, err, provider.Cause(err)
+		}
 	}
 	return &inst, nil
 }
@@ -112,9 +126,14 @@ func (p *Provider) nothing(ref provider.Ref, creation *creation, proven bool) (*
 	return nil, provider.Wrap(provider.ErrNotFound, "get", p.name, ref.ID, nil)
 }
 
-// remembered reports whether the API outlives every call in remembering how a creation ended.
-func (p *Provider) remembered() bool {
-	return memory > p.window.CallTimeout+p.window.Visibility+p.window.Skew
+// decided reports whether a creation has ended that stands for every call which can still be sent under ref: the API knows the
+// token again until the last of them has arrived. A record that was restored can be younger than what its token stands for.
+func (p *Provider) decided(ref provider.Ref, c *creation) bool {
+	if !c.ended() {
+		return false
+	}
+	last := ref.RequestedAt.Add(p.window.CallTimeout + p.window.Visibility + p.window.Skew)
+	return createdAt(c.InsertTime).Add(memory).After(last)
 }
 
 // ofVM describes an instance by its VM.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	compute "google.golang.org/api/compute/v1"
 
@@ -28,6 +29,7 @@ func (p *Provider) list(ctx context.Context) (provider.Listing, error) {
 	ctx, cancel := p.bound(ctx)
 	defer cancel()
 	found := map[string]provider.Instance{}
+	used := usage{began: p.window.Clock.Now(), ports: map[int32]bool{}, shown: map[string]bool{}}
 	filter := mine(p.owner)
 	// Disks first: what is made meanwhile shows with its VM then, and not as a rest.
 	unread, err := p.api.disks(ctx, filter, func(d *compute.Disk) {
@@ -40,23 +42,23 @@ func (p *Provider) list(ctx context.Context) (provider.Listing, error) {
 	if err != nil {
 		return provider.Listing{}, p.fail(op, "", err)
 	}
-	ports := map[int32]bool{}
+	began := time.Now()
 	more, err := p.api.instances(ctx, filter, func(vm *compute.Instance) {
 		if inst := p.ofVM(vm); p.listed(inst) {
 			found[inst.ID] = inst
-			if vm.Tags != nil && slices.Contains(vm.Tags.Items, p.config.NetworkTag) {
-				ports[portOf(vm.Labels)] = true
-			}
+			used.add(inst, portOf(vm.Labels), vm.Tags != nil && slices.Contains(vm.Tags.Items, p.config.NetworkTag))
 		}
 	})
 	if err != nil {
 		return provider.Listing{}, p.fail(op, "", err)
 	}
+	p.heard.note(p.window.Clock.Now(), time.Since(began))
 	listing := provider.Listing{Unread: scopesOf(slices.Concat(unread, more))}
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		listing.Instances = append(listing.Instances, found[id])
 	}
-	p.settle(ctx, ports, len(listing.Unread) == 0)
+	used.complete = len(listing.Unread) == 0
+	p.settle(ctx, used)
 	return listing, nil
 }
 
@@ -79,7 +81,7 @@ func (p *Provider) listed(inst provider.Instance) bool {
 func scopesOf(unreached []string) []string {
 	var out []string
 	for _, u := range unreached {
-		scope := "projects"
+		scope := everything
 		if i := strings.LastIndex(u, "zones/"); i >= 0 && zoneName.MatchString(u[i+len("zones/"):]) {
 			scope = u[i:]
 		}

@@ -14,6 +14,8 @@ import (
 type parts struct {
 	vm   *compute.Instance
 	disk *compute.Disk
+	// beside is somebody else's VM, with a disk of another name, that stands where the VM of disk was.
+	beside *compute.Instance
 }
 
 func (s parts) empty() bool { return s.vm == nil && s.disk == nil }
@@ -29,20 +31,37 @@ func (s parts) marks() provider.Marks {
 	return provider.Marks{}
 }
 
-// look reads the VM and, where there is none, the disk of its name. A disk that some VM uses is not a rest. Any error other
-// than a 404 about the thing itself is one.
-func (p *Provider) look(ctx context.Context, at place) (parts, error) {
-	vm, err := p.api.instance(ctx, at)
-	if !absent(err) {
-		if err != nil {
-			return parts{}, err
-		}
-		return parts{vm: vm}, nil
+func (s parts) identity() string {
+	if s.vm != nil {
+		return identityOf(s.vm.Id)
 	}
-	disk, err := p.rest(ctx, at)
-	return parts{disk: disk}, err
+	return identityOf(s.disk.Id)
 }
 
+// look reads the VM and, where there is none of uid's, the disk of its name: a stranger who has taken the name of the one does
+// not make the other go away. Any error other than a 404 about the thing itself is one.
+func (p *Provider) look(ctx context.Context, at place, uid string) (parts, error) {
+	vm, err := p.api.instance(ctx, at)
+	if err != nil && !absent(err) {
+		return parts{}, err
+	}
+	if err == nil && p.owner.Foreign(marksOf(vm.Labels, vm.Description), uid) == nil {
+		return parts{vm: vm}, nil
+	}
+	taken := err == nil
+	disk, err := p.rest(ctx, at)
+	switch {
+	case err != nil:
+		return parts{}, err
+	case !taken:
+		return parts{disk: disk}, nil
+	case disk != nil && p.owner.Foreign(marksOf(disk.Labels, disk.Description), uid) == nil:
+		return parts{disk: disk, beside: vm}, nil
+	}
+	return parts{vm: vm}, nil
+}
+
+// rest reads the disk, nil where there is none. One that some VM uses is not a rest.
 func (p *Provider) rest(ctx context.Context, at place) (*compute.Disk, error) {
 	disk, err := p.api.disk(ctx, at)
 	switch {

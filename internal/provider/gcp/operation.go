@@ -20,7 +20,15 @@ func (c *creation) running() bool { return c != nil && c.Status != operationDone
 func (c *creation) ended() bool   { return c != nil && c.Status == operationDone }
 func (c *creation) failed() bool  { return c.ended() && failed((*compute.Operation)(c)) != nil }
 
-// creation finds the insert of an attempt by its token. Where the API lists several, the one that ended last counts.
+// target is the numeric ID of what the creation makes, 0 for none.
+func (c *creation) target() uint64 {
+	if c == nil {
+		return 0
+	}
+	return c.TargetId
+}
+
+// creation finds the insert of an attempt by its token. The API lists several where it had forgotten the token in between.
 func (p *Provider) creation(ctx context.Context, at place, ref provider.Ref) (*creation, error) {
 	token := provider.CreateToken(ref.UID, ref.Attempt)
 	all, err := p.api.operations(ctx, at.zone, fmt.Sprintf("clientOperationId=%q", token))
@@ -32,11 +40,18 @@ func (p *Provider) creation(ctx context.Context, at place, ref provider.Ref) (*c
 		if o.ClientOperationId != token || o.OperationType != "insert" {
 			continue // whoever does not know the filter lists everything
 		}
-		if last == nil || o.Status != operationDone || last.Status == operationDone && o.InsertTime > last.InsertTime {
-			last = o
-		}
+		last = later(last, o)
 	}
 	return (*creation)(last), nil
+}
+
+// later returns which of two operations counts: one that has not ended, or else the one that was begun last. Their times are
+// compared as such: what is written depends on the time of the year.
+func later(a, b *compute.Operation) *compute.Operation {
+	if a == nil || b.Status != operationDone || a.Status == operationDone && createdAt(b.InsertTime).After(createdAt(a.InsertTime)) {
+		return b
+	}
+	return a
 }
 
 // failure returns why a creation failed, nil where it did not.
@@ -94,27 +109,7 @@ func (p *Provider) deletion(ctx context.Context, zone, id string) (*compute.Oper
 		if identityOf(o.TargetId) != id || o.OperationType != "delete" {
 			continue
 		}
-		if last == nil || o.Status != operationDone || last.Status == operationDone && createdAt(o.InsertTime).After(createdAt(last.InsertTime)) {
-			last = o
-		}
+		last = later(last, o)
 	}
 	return last, nil
-}
-
-// explain adds to a VM that has been stopped why, where that can be found out.
-func (p *Provider) explain(ctx context.Context, at place, vm *compute.Instance, inst *provider.Instance) {
-	if inst.State != provider.StateStopped || vm.Scheduling == nil || vm.Scheduling.ProvisioningModel != "SPOT" {
-		return
-	}
-	id := identityOf(vm.Id)
-	const preempted = "compute.instances.preempted"
-	all, err := p.api.operations(ctx, at.zone, fmt.Sprintf("targetId=%s AND operationType=%q", id, preempted))
-	if err != nil {
-		return // it is logged, and the VM is stopped whatever the reason
-	}
-	for _, o := range all {
-		if o.OperationType == preempted && identityOf(o.TargetId) == id {
-			inst.Message = "the spot VM was preempted"
-		}
-	}
 }

@@ -9,6 +9,8 @@ const (
 	maxPages = 100
 	// noResults is the warning of a scope of which a page shows nothing.
 	noResults = "NO_RESULTS_ON_PAGE"
+	// everything is what is unread when a warning names no scope.
+	everything = "projects"
 )
 
 var errEndless = errors.New("the list does not end")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
@@ -93,6 +94,9 @@ func checkContent(req provider.CreateRequest) error {
 	}
 	if n := len(req.CloudInit); n > maxMetadataValue {
 		return fmt.Errorf("cloudInit has %d bytes, at most %d fit into a metadata value", n, maxMetadataValue)
+	}
+	if !utf8.ValidString(req.CloudInit) {
+		return errors.New("cloudInit is not text in UTF-8, which is all that a metadata value can hold")
 	}
 	if n := len(req.CloudInit) + len(metadataKey); n > maxMetadata {
 		return fmt.Errorf("metadata has %d bytes in total, at most %d are allowed", n, maxMetadata)

@@ -113,6 +113,9 @@ func (s *service) instances(ctx context.Context, filter string, each func(*compu
 			return "", err
 		}
 		unread = append(unread, page.Unreachables...)
+		if page.Warning != nil && page.Warning.Code != noResults {
+			unread = append(unread, everything)
+		}
 		for scope, list := range page.Items {
 			if list.Warning != nil && list.Warning.Code != noResults {
 				unread = append(unread, scope)
@@ -136,6 +139,9 @@ func (s *service) disks(ctx context.Context, filter string, each func(*compute.D
 			return "", err
 		}
 		unread = append(unread, page.Unreachables...)
+		if page.Warning != nil && page.Warning.Code != noResults {
+			unread = append(unread, everything)
+		}
 		for scope, list := range page.Items {
 			if list.Warning != nil && list.Warning.Code != noResults {
 				unread = append(unread, scope)

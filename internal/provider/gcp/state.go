@@ -17,7 +17,7 @@ type condition struct {
 
 // stateOf is the table of what a VM's status means. See https://cloud.google.com/compute/docs/instances/instance-lifecycle.
 //
-//	PROVISIONING, STAGING                    Provisioning
+//	PENDING, PROVISIONING, STAGING           Provisioning
 //	RUNNING with an address                  Running
 //	RUNNING without one                      Provisioning
 //	PENDING_STOP, STOPPING, DEPROVISIONING   Deleting: an operation is under way, which nobody should repeat
@@ -25,7 +25,7 @@ type condition struct {
 //	SUSPENDING, REPAIRING, any other         Unknown: held
 func (p *Provider) stateOf(vm *compute.Instance) condition {
 	switch vm.Status {
-	case "PROVISIONING", "STAGING":
+	case "PENDING", "PROVISIONING", "STAGING":
 		return condition{state: provider.StateProvisioning, message: strings.ToLower(vm.Status)}
 	case "RUNNING":
 		return p.running(vm)

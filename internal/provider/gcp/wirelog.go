@@ -64,14 +64,15 @@ func shown(body []byte) any {
 	if json.Unmarshal(body, &v) != nil {
 		return withheld
 	}
-	hideMetadata(v)
+	v = hideMetadata(v)
 	if out, err := json.Marshal(v); err != nil || len(out) > maxPayload {
 		return withheld
 	}
 	return v
 }
 
-func hideMetadata(v any) {
+// hideMetadata takes metadata out, also where a message quotes it.
+func hideMetadata(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
@@ -79,13 +80,16 @@ func hideMetadata(v any) {
 				v[key] = withheld
 				continue
 			}
-			hideMetadata(value)
+			v[key] = hideMetadata(value)
 		}
 	case []any:
-		for _, value := range v {
-			hideMetadata(value)
+		for i, value := range v {
+			v[i] = hideMetadata(value)
 		}
+	case string:
+		return withoutMetadata(v)
 	}
+	return v
 }
 
 // rejoined is a body of which the beginning has been read.

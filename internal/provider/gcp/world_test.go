@@ -24,6 +24,7 @@ type world struct {
 	emulator *gcpemulator.Server
 	window   provider.Window
 	extra    string // further lines of the entry's block
+	settings gcp.Settings
 
 	mu    sync.Mutex
 	clock *clocktesting.FakePassiveClock
@@ -69,11 +70,11 @@ func (w *world) open(name string, o provider.Owner, config string) (*gcp.Provide
 	if err != nil {
 		return nil, err
 	}
-	p, err := gcp.New(w.t.Context(), provider.Options{Name: name, Block: block, Owner: o, Window: w.window})
+	p, err := w.settings.New(w.t.Context(), provider.Options{Name: name, Block: block, Owner: o, Window: w.window})
 	if err != nil {
 		return nil, err
 	}
-	return p.(*gcp.Provider), nil //nolint:forcetypeassert // that is what New returns
+	return p.(*gcp.Provider), nil
 }
 
 func (w *world) request() provider.CreateRequest {

@@ -1,6 +1,7 @@
 package kubernetes_test
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -9,6 +10,9 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
 
 // TestAWatchEndsWithItsContext, whatever it waits for, and leaves nothing behind.
@@ -99,5 +103,22 @@ func TestAWatchThatMakesNoSenseIsLeft(t *testing.T) {
 			await(t, "the end of the watch", body.closed)
 			await(t, "the next one", through)
 		})
+	}
+}
+
+// TestTheEndOfAPodThatWasNeverSeenIsToldToo: somebody may know it from before.
+func TestTheEndOfAPodThatWasNeverSeenIsToldToo(t *testing.T) {
+	w := newT(t)
+	p := w.provider()
+	ref, _ := w.created(p, w.guarded())
+	pod := w.pod(ref.ID)
+	pod.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
+	pod.Name, pod.UID = provider.NameFromUID("x"), "y"
+	object, err := json.Marshal(pod)
+	must(t0(t), err)
+	w.wire.add(&fault{match: watchesIn(w.namespace), once: true, do: say(http.StatusOK, "application/json", `{"type":"DELETED","object":`+string(object)+"}\n")})
+	l := w.listen(t, p)
+	if c := l.hears("its end", w.namespace+"/"+pod.Name, isGone); c.Instance.Identity != "y" || c.Instance.Marks.UID != ref.UID {
+		t.Errorf("told was %+v", c)
 	}
 }

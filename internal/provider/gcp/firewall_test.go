@@ -1,0 +1,206 @@
+package gcp_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/test/gcpemulator"
+)
+
+func TestTheRuleIsThereBeforeTheVM(t *testing.T) {
+	w, p := newManaged(t, gcpemulator.Options{})
+	seen := false
+	w.emulator.InjectOnce(gcpemulator.On("instances.insert"), gcpemulator.Fault{OnCall: func() { seen = len(w.rules()) == 1 }})
+	w.create(p)
+	if !seen {
+		t.Error("it was not there when the VM was asked for")
+	}
+	rule := w.rules()[0]
+	if !slices.Equal(rule.SourceRanges, []string{"192.0.2.0/24", "198.51.100.0/24"}) || !slices.Equal(rule.TargetTags, []string{"egress-proxy"}) ||
+		!strings.HasSuffix(rule.Network, "/global/networks/default") || rule.Direction != "INGRESS" || rule.Disabled ||
+		len(rule.Allowed) != 1 || rule.Allowed[0].IPProtocol != "tcp" || !slices.Equal(rule.Allowed[0].Ports, []string{"3128"}) {
+		t.Errorf("the rule is %+v", rule)
+	}
+	for _, mark := range []string{owner.Installation, owner.Cluster, entry} {
+		if !strings.Contains(rule.Description, mark) {
+			t.Errorf("the description is %q, without %q", rule.Description, mark)
+		}
+	}
+}
+
+// The rule opens the ports in use: one more with each that is asked for, less once the last VM with it is gone.
+func TestTheRuleFollowsThePortsInUse(t *testing.T) {
+	w, p := newManaged(t, gcpemulator.Options{})
+	first, _ := w.create(p)
+	w.create(p)
+	w.expectOpen(t, "one port", "3128")
+	other, _ := w.create(p, port(8080))
+	w.expectOpen(t, "two ports", "3128,8080")
+	w.minutes(p, 5)
+	w.expectOpen(t, "later", "3128,8080")
+	must(w.t, p.Delete(t.Context(), first))
+	w.minutes(p, 1)
+	w.expectOpen(t, "with another VM on the port", "3128,8080")
+	must(w.t, p.Delete(t.Context(), other))
+	w.minutes(p, 1)
+	w.expectOpen(t, "without a VM on the other", "3128")
+	shown, _ := w.list(p)
+	for _, s := range shown {
+		_, id, _ := strings.Cut(s, " ")
+		w.emulator.Vanish(id)
+	}
+	w.minutes(p, 1)
+	w.expectOpen(t, "without a VM", "none")
+	w.create(p)
+	w.expectOpen(t, "and again", "3128")
+}
+
+// A list need not show yet what has just been created.
+func TestAListThatLagsTakesNoPortAway(t *testing.T) {
+	w, p := newManaged(t, gcpemulator.Options{ListLag: 50 * time.Second})
+	w.create(p)
+	w.minutes(p, 3)
+	w.create(p, port(8080))
+	for range 12 {
+		w.advance(5 * time.Second)
+		w.list(p)
+		w.expectOpen(t, "while the list lags", "3128,8080")
+	}
+	w.minutes(p, 5)
+	w.expectOpen(t, "later", "3128,8080")
+}
+
+// What a list has shown counts from then on: a port is closed with the list after the last VM, however young that was.
+func TestThePortOfAYoungVMIsClosedWithIt(t *testing.T) {
+	w, p := newManaged(t, gcpemulator.Options{})
+	w.create(p)
+	ref, _ := w.create(p, port(8080))
+	w.list(p)
+	must(w.t, p.Delete(t.Context(), ref))
+	w.list(p)
+	w.expectOpen(t, "after the next list", "3128")
+}
+
+// A disk that is listed without its VM may be one whose VM is about to come.
+func TestADiskClosesNoPort(t *testing.T) {
+	w, p := newManaged(t, gcpemulator.Options{})
+	ref, _ := w.create(p)
+	w.emulator.LoseMain(ref.ID)
+	w.list(p)
+	w.expectOpen(t, "while the disk is young", "3128")
+	w.minutes(p, 3)
+	w.expectOpen(t, "later", "none")
+}
+
+// A list that another one has overtaken says nothing any more.
+func TestAListThatWasOvertakenClosesNoPort(t *testing.T) {
+	w, p := newManaged(t, gcpemulator.Options{})
+	w.create(p)
+	reached, release := w.emulator.HoldAnswer(gcpemulator.On("instances.aggregatedList"))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = p.ListByTag(t.Context())
+	}()
+	<-reached
+	w.advance(time.Second)
+	w.create(p, port(8080))
+	w.list(p)
+	release()
+	<-done
+	w.expectOpen(t, "after both", "3128,8080")
+}
+
+// A process that has just started knows neither the rule nor what the last one did.
+func TestTheRuleIsAdoptedAfterARestart(t *testing.T) {
+	w, p := newManaged(t, gcpemulator.Options{ListLag: 50 * time.Second})
+	w.create(p)
+	w.minutes(p, 3)
+	w.create(p, port(8080)) // not listed yet
+	next := w.provider()
+	w.list(next)
+	w.expectOpen(t, "after the first list", "3128,8080")
+	w.create(next, port(9090))
+	w.minutes(next, 5)
+	w.expectOpen(t, "later", "3128,8080,9090")
+	n := w.emulator.Calls("firewalls.update") + w.emulator.Calls("firewalls.insert")
+	another := w.provider()
+	w.minutes(another, 5)
+	w.create(another)
+	if got := w.emulator.Calls("firewalls.update") + w.emulator.Calls("firewalls.insert"); got != n {
+		t.Errorf("a rule that was right has been set %d times", got-n)
+	}
+}
+
+// Those who change the entry, such as its networks, find them changed at the rule.
+func TestTheRuleFollowsTheEntry(t *testing.T) {
+	w, p := newManaged(t, gcpemulator.Options{})
+	w.create(p)
+	w.create(p, port(8080))
+	w.extra = "firewall: {manage: true, sourceRanges: [203.0.113.0/24]}\n"
+	next := w.provider()
+	w.create(next, port(9090)) // before the first list
+	if r := w.rules()[0]; !slices.Equal(r.SourceRanges, []string{"203.0.113.0/24"}) {
+		t.Errorf("the sources are %q", r.SourceRanges)
+	}
+	w.expectOpen(t, "nobody is shut out meanwhile", "3128,8080,9090")
+	w.minutes(next, 4)
+	w.expectOpen(t, "later", "3128,8080,9090")
+}
+
+// Creations at the same time, of many ports, by one process: none takes another's port away.
+func TestCreationsSideBySide(t *testing.T) {
+	for name, opts := range map[string]gcpemulator.Options{"at once": {}, "slow": slow()} {
+		t.Run(name, func(t *testing.T) {
+			w, p := newManaged(t, opts)
+			var all sync.WaitGroup
+			var want []string
+			for i := range 8 {
+				req := w.request()
+				req.Port = int32(8000 + i)
+				ref := w.ref(req, 1)
+				want = append(want, fmt.Sprint(req.Port))
+				all.Go(func() {
+					err := p.Create(t.Context(), req, ref)
+					for n := 0; err != nil && n < 100; n++ { // the rule's own creation takes a moment
+						if provider.Class(err) != provider.ErrTransient {
+							t.Errorf("Create: %v", err)
+							return
+						}
+						w.advance(100 * time.Millisecond)
+						again := ref
+						again.RequestedAt = w.clock.Now()
+						err = p.Create(t.Context(), req, again)
+					}
+					if err != nil {
+						t.Errorf("Create: %v", err)
+					}
+				})
+			}
+			all.Wait()
+			w.advance(5 * time.Second)
+			w.expectOpen(t, "at the end", strings.Join(want, ","))
+			w.minutes(p, 5)
+			w.expectOpen(t, "later", strings.Join(want, ","))
+		})
+	}
+}
+
+func TestWithoutManagementNobodyAsksForRules(t *testing.T) {
+	w := newT(t, gcpemulator.Options{})
+	p := w.provider()
+	ref, _ := w.create(p)
+	w.minutes(p, 12)
+	p.Check(t.Context())
+	must(w.t, p.Delete(t.Context(), ref))
+	for call, n := range w.emulator.AllCalls() {
+		if strings.HasPrefix(call, "firewalls.") {
+			t.Errorf("%d calls of %s", n, call)
+		}
+	}
+}
