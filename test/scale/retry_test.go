@@ -2,6 +2,7 @@ package scale
 
 import (
 	"errors"
+	"strings"
 	"slices"
 	"testing"
 	"time"
@@ -115,7 +116,10 @@ func TestQuotaWaits(t *testing.T) {
 				t.Errorf("the wait after failure %d is %s to %s, want about %s", n, g[0], g[len(g)-1], quotaRetry)
 			}
 		}
-		if n := w.count(func(p *v1alpha1.Proxy) bool { return provisioned(p).Reason == v1alpha1.ReasonQuotaExceeded }); n != flock {
+		// One or the other may be asking again at this very moment.
+		asking := w.count(func(p *v1alpha1.Proxy) bool { return strings.HasSuffix(provisioned(p).Message, "is requested") })
+		n := w.count(func(p *v1alpha1.Proxy) bool { return provisioned(p).Reason == v1alpha1.ReasonQuotaExceeded })
+		if n+asking != flock || asking > flock/10 {
 			t.Errorf("%d of %d say that the quota is exceeded: %s", n, flock, w.summary())
 		}
 	})
