@@ -2,8 +2,8 @@ package scale
 
 import (
 	"errors"
-	"strings"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
