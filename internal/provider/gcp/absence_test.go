@@ -49,6 +49,13 @@ func TestWhatIsNotAboutTheVMIsNoAbsence(t *testing.T) {
 }
 
 func TestADeletionNeedsTheSameProof(t *testing.T) {
+	w := newT(t, gcpemulator.Options{})
+	p := w.provider()
+	ref := w.ref(w.request(), 1)
+	restore := w.emulator.Inject(gcpemulator.Match{}, gcpemulator.Fault{Status: http.StatusNotFound, Reason: "notFound", Message: "The resource 'projects/project-a' was not found"})
+	expect(t, "Delete in a project that is said not to be there", p.Delete(t.Context(), ref), provider.ErrTransient, "", "projects/project-a")
+	restore()
+	must(w.t, p.Delete(t.Context(), ref))
 	for _, call := range []string{"instances.get", "disks.get"} {
 		w := newT(t, gcpemulator.Options{})
 		p := w.provider()
@@ -155,6 +162,19 @@ func TestAnOldCreationIsNoProofForARestoredRecord(t *testing.T) {
 	w.expect(t, "once it has arrived", p, again, "Running")
 	w.emulator.Vanish(ref.ID)
 	w.expect(t, "and the later of the two creations counts", p, again, "not_found")
+}
+
+// Calls that can live longer than the API knows a token again leave only time as a proof.
+func TestCallsThatOutliveTheTokens(t *testing.T) {
+	w := newT(t, gcpemulator.Options{})
+	w.window.CallTimeout = time.Hour
+	p := w.provider()
+	ref, _ := w.create(p)
+	w.emulator.Vanish(ref.ID)
+	w.advance(30 * time.Minute)
+	w.expect(t, "within the window", p, ref, "Provisioning")
+	w.advance(time.Hour)
+	w.expect(t, "after it", p, ref, "not_found")
 }
 
 func TestTheLaterOfTwoCreationsCounts(t *testing.T) {

@@ -26,6 +26,10 @@ func (p *Provider) remove(ctx context.Context, ref provider.Ref) error {
 	ctx, cancel := p.bound(ctx)
 	defer cancel()
 	found, err := p.look(ctx, at, ref.UID)
+	if err == nil && found.empty() {
+		// The same would be said where project or zone are not there; that operations can be listed proves that they are.
+		_, err = p.creation(ctx, at, ref)
+	}
 	if err != nil {
 		if err = p.inZone(ctx, at.zone, err); nowhere(err) {
 			return nil
@@ -50,11 +54,9 @@ func (p *Provider) remove(ctx context.Context, ref provider.Ref) error {
 	var before string
 	var why error
 	if last != nil {
-		if last.Status != operationDone {
+		// It is under way, or has ended well: then what was read above is behind.
+		if why = failed(last); last.Status != operationDone || why == nil {
 			return nil
-		}
-		if why = failed(last); why == nil {
-			return nil // it is as good as gone
 		}
 		before = last.Name
 	}

@@ -1,6 +1,7 @@
 package gcp_test
 
 import (
+	"encoding/json"
 	"slices"
 	"sync"
 	"testing"
@@ -109,6 +110,10 @@ func TestADiskThatIsLeft(t *testing.T) {
 	if shown, _ := w.list(p); !slices.Equal(shown, []string{"Terminated " + ref.ID}) {
 		t.Errorf("the list shows %q", shown)
 	}
+	must(w.t, p.Create(t.Context(), req, w.ref(req, 1))) // what stands there is the attempt's own
+	if n := len(w.operations("insert")); n != 1 {
+		t.Errorf("%d creations", n)
+	}
 	expect(t, "Create of the next attempt", p.Create(t.Context(), req, w.ref(req, 2)), provider.ErrTransient, provider.ReasonAttemptMismatch)
 	for _, other := range []provider.Ref{
 		{ID: ref.ID, UID: ref.UID, Attempt: 2}, {ID: ref.ID, UID: ref.UID, Attempt: 1, Identity: vm.Identity},
@@ -148,6 +153,22 @@ func TestDeleteSparesWhatHasTakenTheName(t *testing.T) {
 	must(w.t, p.Delete(t.Context(), ref))
 	if inst := w.get(p, ref); inst.Marks.Attempt != 2 || inst.State != provider.StateRunning {
 		t.Errorf("it is %+v", inst)
+	}
+}
+
+// Reads may be behind: what they still show after its removal has ended is not removed once more.
+func TestAReadThatIsBehindRemovesNothing(t *testing.T) {
+	w := newT(t, gcpemulator.Options{})
+	p := w.provider()
+	ref, _ := w.create(p)
+	shown, err := json.Marshal(w.vm(ref))
+	must(w.t, err)
+	must(w.t, p.Delete(t.Context(), ref))
+	w.emulator.InjectOnce(gcpemulator.On("instances.get"), gcpemulator.Fault{Status: 200, Body: string(shown)})
+	n := w.emulator.Calls("instances.delete")
+	must(w.t, p.Delete(t.Context(), ref))
+	if got := w.emulator.Calls("instances.delete"); got != n {
+		t.Errorf("it was removed again")
 	}
 }
 

@@ -41,34 +41,6 @@ type rule struct {
 	soon map[string]opening
 }
 
-// usage is what a list says about ports.
-type usage struct {
-	// began is when the list was asked for.
-	began time.Time
-	ports map[int32]bool
-	// shown are the creations of which there was a VM.
-	shown map[string]bool
-	// complete: no zone was unread.
-	complete bool
-}
-
-// add takes note of a VM.
-func (u usage) add(inst provider.Instance, port int32, tagged bool) {
-	u.shown[attemptAt(inst.ID, inst.Marks.Attempt)] = true
-	if tagged && port > 0 {
-		u.ports[port] = true
-	}
-}
-
-// opening is a port that was asked for at that time.
-type opening struct {
-	port int32
-	at   time.Time
-}
-
-// attemptAt names one creation.
-func attemptAt(id string, attempt int64) string { return id + "#" + strconv.FormatInt(attempt, 10) }
-
 // admit lets crawlers in to the port of a creation before something listens there.
 func (p *Provider) admit(ctx context.Context, ref provider.Ref, port int32) error {
 	if !p.config.Firewall.Manage {
@@ -129,19 +101,6 @@ func (p *Provider) settle(ctx context.Context, used usage) {
 		return
 	}
 	_ = p.set(ctx, want) // logged
-}
-
-// expected are the ports of creations that a list may not show yet.
-func (p *Provider) expected() map[int32]bool {
-	want := map[int32]bool{}
-	for key, o := range p.rule.soon {
-		if p.window.Passed(provider.Ref{RequestedAt: o.at}) {
-			delete(p.rule.soon, key)
-			continue
-		}
-		want[o.port] = true
-	}
-	return want
 }
 
 // know reads the rule unless what is known of it holds. A reading soon after a change may show what was before, and is not

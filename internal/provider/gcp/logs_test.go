@@ -136,6 +136,10 @@ func TestLogsOfACall(t *testing.T) {
 				if line["logger"] != gcp.Type || line["provider"] != entry || line["op"] != step.op || id != step.id || line["reconcileID"] != "r" {
 					t.Errorf("line %v, want it to say which call it is about", line)
 				}
+				// Metadata is not even asked for.
+				if query, _ := line["query"].(string); line["msg"] == "request" && (!strings.Contains(query, "fields=") || strings.Contains(query, "metadata")) {
+					t.Errorf("what was asked for is %q", query)
+				}
 				if line["traceID"] != span.SpanContext().TraceID().String() || line["spanID"] == nil {
 					t.Errorf("line %v, want the IDs of the call's span", line)
 				}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,20 @@ func TestQuotasAreNotNeeded(t *testing.T) {
 	}
 }
 
+// TestUnreadableQuotasHideNoOthers.
+func TestUnreadableQuotasHideNoOthers(t *testing.T) {
+	w := newT(t)
+	w.extra += fmt.Sprintf("namespaces: [default, %s]\n", w.namespace)
+	w.quota("q", amount{"pods": "10"}, amount{"pods": "7"})
+	w.wire.add(&fault{
+		match: func(r *http.Request) bool { return quotas(r) && strings.Contains(r.URL.Path, "/namespaces/default/") },
+		do:    refuse(http.StatusForbidden, "Forbidden", "you cannot read quotas", nil),
+	})
+	if s := checked(t.Context(), t, w.provider()); !s.Ready || len(s.Details) != 2 || s.Details["quota/"+w.namespace] != "3 Pods left" {
+		t.Errorf("the check says %+v", s)
+	}
+}
+
 // TestDetailsAreBounded: of many quotas those count with the least room.
 func TestDetailsAreBounded(t *testing.T) {
 	w := newT(t)
@@ -108,13 +123,13 @@ func TestDetailsAreBounded(t *testing.T) {
 	list := corev1.ResourceQuotaList{TypeMeta: metav1.TypeMeta{Kind: "ResourceQuotaList", APIVersion: "v1"}}
 	want := map[string]string{}
 	for i := range 40 {
-		// In a sequence that goes up and down, and with equals at the border: the name decides.
-		room, namespace := i*17%40/2, fmt.Sprintf("ns-%02d", i)
+		// Up and down, each three times: among those at the border (ns-01, ns-08 and ns-15) the name decides.
+		room, namespace := i*17%40/3, fmt.Sprintf("ns-%02d", i)
 		list.Items = append(list.Items, corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "q"},
 			Status:     corev1.ResourceQuotaStatus{Hard: amounts(amount{"pods": fmt.Sprint(room)})},
 		})
-		if room < 8 {
+		if room < 5 || namespace == "ns-01" {
 			want["quota/"+namespace] = fmt.Sprintf("%d Pods left", room)
 		}
 	}
