@@ -5,7 +5,10 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 )
@@ -25,6 +28,13 @@ var proxyScheme = sync.OnceValue(func() *runtime.Scheme {
 type readOnce struct {
 	client.Client
 	latest *v1alpha1.Proxy
+}
+
+func newAPI() client.Client {
+	scheme := proxyScheme()
+	// The plain tracker leaves out managed fields, which would take most of the time.
+	return &readOnce{Client: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.Proxy{}).
+		WithObjectTracker(testing.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())).Build()}
 }
 
 func (c *readOnce) Get(ctx context.Context, k client.ObjectKey, obj client.Object, opts ...client.GetOption) error {

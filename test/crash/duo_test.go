@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
@@ -20,37 +17,31 @@ import (
 // one, say.
 type duo struct {
 	*world
-	plot plot
-	ops  [2]*operator
-	cur  int // the operator that goes on unless something else is decided
-	left allowance
-	told int // steps of the plot
+	cloud *providertest.Backend
+	plot  plot
+	ops   [2]*operator
+	cur   int // the operator that goes on unless something else is decided
+	left  allowance
+	told  int // steps of the plot
 
 	versions []*v1alpha1.Proxy // that the object had since the plot began, for caches that are behind
 	// written and sent are the histories of the object and of the backend.
 	written, sent fingerprint
-	// doomed are the instances that were there when something happened to the Proxy or to them: they may be deleted.
-	doomed map[string]bool
-	// wanted is the identity of the one that nobody may delete, "" for none.
-	wanted string
-	broken error // the first promise that was broken
-	steps  int
-	log    func(format string, args ...any)
+	broken        error // the first promise that was broken
+	steps         int
+	log           func(format string, args ...any)
 }
 
 func newDuo(kind providertest.Kind, vis visibility, p plot) *duo {
-	scheme := proxyScheme()
 	clk := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	d := &duo{plot: p, doomed: map[string]bool{}, log: func(string, ...any) {}, world: &world{
-		clock: clk, vis: vis, killAt: -1,
-		// The plain tracker leaves out managed fields, which would take most of the time.
-		api: &readOnce{Client: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.Proxy{}).
-			WithObjectTracker(testing.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())).Build()},
-		backend: providertest.NewBackend(kind, clk, providertest.BackendOptions{
-			CreateDelay: vis.delay, DeleteDelay: vis.delay, BootDelay: 2 * time.Second, Visibility: vis.delay,
-		}),
+	d := &duo{plot: p, log: func(string, ...any) {}, world: &world{
+		doomed: map[string]bool{},
+		clock:  clk, vis: vis, killAt: -1,
+		api: newAPI(),
 	}}
-	d.backend.OnCall(d.fault)
+	d.cloud = providertest.NewBackend(kind, clk, vis.inMemory())
+	d.backend = memory{d.cloud}
+	d.cloud.OnCall(d.fault)
 	d.create()
 	for i := range d.ops {
 		d.ops[i] = &operator{d: d, name: string(rune('A' + i))}
@@ -64,14 +55,6 @@ func (d *duo) close() {
 	for _, op := range d.ops {
 		op.stop()
 	}
-}
-
-func (d *duo) window() provider.Window {
-	return provider.Window{Clock: d.clock, CallTimeout: callTimeout, Visibility: d.vis.delay, Skew: skew}
-}
-
-func (d *duo) provider() provider.Provider {
-	return d.backend.Provider(entry, provider.Owner{Installation: "mine", Cluster: "here"}, d.window())
 }
 
 func (d *duo) current() *operator { return d.ops[d.cur] }
@@ -154,7 +137,7 @@ func (d *duo) watch() {
 			continue
 		}
 		kept = kept || i.Identity == d.wanted
-		if p != nil && p.DeletionTimestamp.IsZero() && !d.doomed[i.Identity] && d.right(p, i) {
+		if p != nil && p.DeletionTimestamp.IsZero() && !d.doomed[i.Identity] && right(p, i) {
 			wanted = i.Identity
 		}
 	}
@@ -182,13 +165,9 @@ func (d *duo) judge(ref provider.Ref) {
 }
 
 // right reports whether i is the recorded instance and as desired.
-func (d *duo) right(p *v1alpha1.Proxy, i providertest.Leftover) bool {
-	in := provider.SpecInput{UID: string(p.UID), Port: p.Spec.ListenPort()}
-	if p.Spec.Placement != nil {
-		in.Placement.Zone = p.Spec.Placement.Zone
-	}
+func right(p *v1alpha1.Proxy, i providertest.Leftover) bool {
 	return i.ID == p.Status.ProviderID && p.Status.Instance != nil && i.Marks.Attempt == p.Status.Instance.Attempt &&
-		provider.SameSpec(i.Marks.Spec, in) && p.Status.Replaced == p.Annotations[v1alpha1.AnnotationReplace]
+		provider.SameSpec(i.Marks.Spec, inputOf(p, "")) && p.Status.Replaced == p.Annotations[v1alpha1.AnnotationReplace]
 }
 
 func (d *duo) fail(format string, args ...any) {
@@ -202,7 +181,7 @@ func (d *duo) fail(format string, args ...any) {
 func (d *duo) unsettled() error {
 	p := d.get()
 	switch {
-	case d.backend.InFlight() > 0:
+	case d.cloud.InFlight() > 0:
 		return errors.New("a call is on its way")
 	case p == nil && d.gone():
 		if left := d.backend.Instances(); len(left) > 0 {
@@ -216,7 +195,7 @@ func (d *duo) unsettled() error {
 	if d.plot.renewed && d.doomed[d.backend.Instances()[0].Identity] {
 		return errors.New("still the old instance")
 	}
-	if !p.DeletionTimestamp.IsZero() || p.Status.IP == "" || !d.right(p, d.backend.Instances()[0]) {
+	if !p.DeletionTimestamp.IsZero() || p.Status.IP == "" || !right(p, d.backend.Instances()[0]) {
 		return fmt.Errorf("not as desired: %v; spec %+v; status %+v", d.backend.Instances(), p.Spec, p.Status)
 	}
 	return nil

@@ -17,7 +17,12 @@ type mortalClient struct {
 }
 
 func (c *mortalClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	return c.w.write("write finalizer", func() error { return c.Client.Patch(ctx, obj, patch, opts...) })
+	return c.w.write("write finalizer", func() error {
+		if bound(patch, obj) {
+			return c.Client.Update(ctx, obj)
+		}
+		return c.Client.Patch(ctx, obj, patch, opts...)
+	})
 }
 
 func (c *mortalClient) Status() client.SubResourceWriter {
@@ -51,7 +56,12 @@ type mortalStatus struct {
 }
 
 func (c *mortalStatus) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-	return c.w.write("write status", func() error { return c.SubResourceWriter.Patch(ctx, obj, patch, opts...) })
+	return c.w.write("write status", func() error {
+		if bound(patch, obj) {
+			return c.SubResourceWriter.Update(ctx, obj)
+		}
+		return c.SubResourceWriter.Patch(ctx, obj, patch, opts...)
+	})
 }
 
 // mortalProvider makes every creation and deletion an effect.

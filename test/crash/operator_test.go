@@ -135,7 +135,7 @@ func (op *operator) learn(answer ...any) {
 }
 
 func (op *operator) reconciler() *proxy.Reconciler {
-	c, p := &parkingClient{op.d.api, op}, &parkingProvider{op.d.provider(), op}
+	c, p := &parkingClient{op.d.api, op}, &parkingProvider{op.d.cloud.Provider(entry, owner, op.d.window()), op}
 	share, err := proxy.ParseShare("100%")
 	op.d.must(err)
 	return &proxy.Reconciler{

@@ -41,59 +41,69 @@ func TestAnything(t *testing.T) {
 		vis := rapid.SampledFrom([]visibility{
 			{name: "at once"}, {name: "after 20 s", delay: 20 * time.Second}, {name: "at once, lists lag", lag: 40 * time.Second},
 		}).Draw(t, "visibility")
-		w := newWorld(kind, vis, 7)
-		a := &anything{w: w, t: t}
-		w.backend.OnCall(func(string, provider.Ref) (f providertest.Fault) {
-			f, a.fault = a.fault, providertest.Fault{}
-			return f
-		})
-		w.create()
-		t.Repeat(map[string]func(*rapid.T){
-			"pass":   func(*rapid.T) { a.pass() },
-			"pass 2": func(*rapid.T) { a.pass() },
-			"calm": func(t *rapid.T) { // without some, hardly any run would come as far as a Ready
-				for range rapid.IntRange(1, 20).Draw(t, "passes") {
-					w.pass()
-					a.check()
-				}
-			},
-			"time":    func(t *rapid.T) { w.clock.Step(time.Duration(rapid.IntRange(1, 200).Draw(t, "seconds")) * time.Second) },
-			"port":    func(t *rapid.T) { toPort(int32(rapid.IntRange(1, 2).Draw(t, "port")))(w) },
-			"zone":    func(t *rapid.T) { toZone(rapid.SampledFrom([]string{"zone-a", "zone-b"}).Draw(t, "zone"))(w) },
-			"ask":     func(t *rapid.T) { ask(fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "value")))(w) },
-			"delete":  func(*rapid.T) { w.delete() },
-			"anew":    func(*rapid.T) { a.anew() },
-			"restart": func(*rapid.T) { a.restart() },
-			"kill":    func(t *rapid.T) { a.kill(t) },
-			"freeze":  func(*rapid.T) { a.stale().frozen = w.get() },
-			"thaw":    func(*rapid.T) { a.stale().frozen = nil },
-			"engine":  func(*rapid.T) { w.health.follow(w.get()) }, // it may be behind
-			"probe":   func(*rapid.T) { w.probe(w.get()) },
-			"foreign": func(t *rapid.T) { w.interfere = rapid.SampledFrom([]moment{before, answered}).Draw(t, "moment") },
-			"error":   func(t *rapid.T) { a.fault.Err = errors.Join(errors.New("fault"), a.class(t)) },
-			"lost":    func(t *rapid.T) { a.fault = providertest.Fault{Err: errors.New("lost"), Applied: true} },
-			"late":    func(t *rapid.T) { a.fault = providertest.Fault{ArriveAfter: a.late(t)} },
-			"fails": func(t *rapid.T) {
-				a.fault = providertest.Fault{FailLate: a.class(t), LeaveParts: rapid.Bool().Draw(t, "parts")}
-			},
-			"parts":    func(*rapid.T) { a.fault = providertest.Fault{LeaveParts: true} },
-			"instance": func(t *rapid.T) { a.befall(t) },
-			"moves":    func(*rapid.T) { a.move() },
-			"unread": func(t *rapid.T) {
-				w.backend.SetUnread(rapid.SampledFrom([]string{"zone-a", "zone-b"}).Draw(t, "zone"), rapid.Bool().Draw(t, "unread"))
-			},
-			"": func(*rapid.T) { a.check() },
-		})
-		a.heal()
+		happen(t, onMemory(kind), vis)
 	})
+}
+
+// happen lets anything happen on that ground.
+func happen(t *rapid.T, on ground, vis visibility) {
+	w := newWorld(on, vis, 7)
+	defer w.close()
+	a := &anything{w: w, t: t}
+	w.backend.OnCall(func(op string, _ provider.Ref) (f providertest.Fault) {
+		f, a.fault = a.fault, providertest.Fault{}
+		if f == (providertest.Fault{}) && (op == providertest.OpCreate || op == providertest.OpDelete) {
+			f, a.change = a.change, providertest.Fault{}
+		}
+		return f
+	})
+	w.create()
+	t.Repeat(map[string]func(*rapid.T){
+		"pass":   func(*rapid.T) { a.pass() },
+		"pass 2": func(*rapid.T) { a.pass() },
+		"calm": func(t *rapid.T) { // without some, hardly any run would come as far as a Ready
+			for range rapid.IntRange(1, 20).Draw(t, "passes") {
+				w.pass()
+				a.check()
+			}
+		},
+		"time":    func(t *rapid.T) { w.clock.Step(time.Duration(rapid.IntRange(1, 200).Draw(t, "seconds")) * time.Second) },
+		"port":    func(t *rapid.T) { toPort(int32(rapid.IntRange(1, 2).Draw(t, "port")))(w) },
+		"zone":    func(t *rapid.T) { toZone(rapid.SampledFrom([]string{"zone-a", "zone-b"}).Draw(t, "zone"))(w) },
+		"ask":     func(t *rapid.T) { ask(fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "value")))(w) },
+		"delete":  func(*rapid.T) { w.delete() },
+		"anew":    func(*rapid.T) { a.anew() },
+		"restart": func(*rapid.T) { a.restart() },
+		"kill":    func(t *rapid.T) { a.kill(t) },
+		"freeze":  func(*rapid.T) { a.stale().frozen = w.get() },
+		"thaw":    func(*rapid.T) { a.stale().frozen = nil },
+		"engine":  func(*rapid.T) { w.health.follow(w.get()) }, // it may be behind
+		"probe":   func(*rapid.T) { w.probe(w.get()) },
+		"foreign": func(t *rapid.T) { w.interfere = rapid.SampledFrom([]moment{before, answered}).Draw(t, "moment") },
+		"error":   func(t *rapid.T) { a.fault.Err = errors.Join(errors.New("fault"), a.class(t)) },
+		"lost":    func(t *rapid.T) { a.change = providertest.Fault{Err: errors.New("lost"), Applied: true} },
+		"late":    func(t *rapid.T) { a.change = providertest.Fault{ArriveAfter: a.late(t)} },
+		"fails": func(t *rapid.T) {
+			a.change = providertest.Fault{FailLate: a.class(t), LeaveParts: rapid.Bool().Draw(t, "parts")}
+		},
+		"parts":    func(*rapid.T) { a.change = providertest.Fault{LeaveParts: true} },
+		"instance": func(t *rapid.T) { a.befall(t) },
+		"moves":    func(*rapid.T) { a.move() },
+		"unread": func(t *rapid.T) {
+			w.backend.unread(rapid.SampledFrom([]string{"zone-a", "zone-b"}).Draw(t, "zone"), rapid.Bool().Draw(t, "unread"))
+		},
+		"": func(*rapid.T) { a.check() },
+	})
+	a.heal()
 }
 
 // anything is a world to which anything may happen.
 type anything struct {
-	w     *world
-	t     *rapid.T
-	fault providertest.Fault // of the next call
-	uids  int
+	w      *world
+	t      *rapid.T
+	fault  providertest.Fault // of the next call
+	change providertest.Fault // of the next one that changes something
+	uids   int
 }
 
 // stale returns the client between the operator and the API server, which can be frozen.
@@ -181,9 +191,9 @@ func (a *anything) check() {
 // heal ends all faults and waits for the end that each Proxy must come to.
 func (a *anything) heal() {
 	w := a.w
-	a.fault, w.killAt, w.interfere, a.stale().frozen = providertest.Fault{}, -1, never, nil
+	a.fault, a.change, w.killAt, w.interfere, a.stale().frozen = providertest.Fault{}, providertest.Fault{}, -1, never, nil
 	for _, zone := range []string{"zone-a", "zone-b"} {
-		w.backend.SetUnread(zone, false)
+		w.backend.unread(zone, false)
 	}
 	a.move() // what nobody understood is understood again
 	deleting := w.get() != nil && !w.get().DeletionTimestamp.IsZero()
@@ -203,7 +213,11 @@ func (a *anything) heal() {
 	}
 	settle("deleted", func() bool { return w.get() == nil })
 	w.clock.Step(time.Hour)
-	if left := w.backend.Instances(); len(left) > 0 {
-		a.t.Fatalf("left behind: %v", left)
+	for range 2 {
+		w.poll()
+		w.clock.Step(time.Hour)
+	}
+	if err := w.empty(); err != nil {
+		a.t.Fatal(err)
 	}
 }

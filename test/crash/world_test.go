@@ -1,22 +1,20 @@
 package crash
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 	"github.com/egress-proxies/egress-proxies-operator/internal/controller/proxy"
@@ -30,6 +28,7 @@ import (
 const (
 	callTimeout = 30 * time.Second
 	skew        = 5 * time.Second
+	bootDelay   = 2 * time.Second
 	entry       = "cloud"
 )
 
@@ -39,11 +38,15 @@ var key = types.NamespacedName{Namespace: "default", Name: "a"}
 type visibility struct {
 	name  string
 	delay time.Duration
+	// late is how late a call arrives whose sender has died, 10 s when zero.
+	late time.Duration
 	// lag is how far lists are behind.
 	lag time.Duration
-	// fail makes the first accepted creation fail after it was accepted.
-	fail       bool
-	leaveParts bool
+	// fail and failDelete make the first accepted creation and deletion fail after it was accepted.
+	fail, failDelete bool
+	leaveParts       bool
+	// forget makes the backend forget creations as soon as they have ended; rule makes the operator keep a firewall rule.
+	forget, rule bool
 }
 
 func visibilities() []visibility {
@@ -63,10 +66,11 @@ const (
 	before
 	unanswered // sent; it takes effect late, and nobody hears of it
 	answered
+	overtaken // as unanswered; the story goes on only when it has taken effect, so that the successor is there by then
 )
 
 func (m moment) String() string {
-	return [...]string{"never", "before", "sent, no answer", "after its answer"}[m]
+	return [...]string{"never", "before", "sent, no answer", "after its answer", "sent, no answer, and overtaken"}[m]
 }
 
 // died is what a killed operator panics with.
@@ -76,19 +80,24 @@ type died struct{}
 type world struct {
 	api     client.Client
 	clock   *clocktesting.FakeClock
-	backend *providertest.Backend
+	backend backend
 	vis     visibility
 	random  *rand.Rand
 	r       *proxy.Reconciler
+	p       provider.Provider // of the operator
 	health  *prober
 	secrets *secrets
 
 	effects []string
 	killAt  int // index of the effect, -1 for none
 	when    moment
-	late    time.Duration // how late an unanswered call arrives
-	failed  bool          // the late failure has happened
+	failed  bool // the late failure has happened
 
+	// doomed are the instances that were there at the last step of the story; wanted is the one that nobody may remove, ""
+	// for none, and removed what was wrong about that.
+	doomed  map[string]bool
+	wanted  string
+	removed error
 	// maxVisible is the most instances that were to be seen at one time.
 	maxVisible int
 	released   error  // what was wrong when the finalizer was released
@@ -102,40 +111,41 @@ type world struct {
 	interfere moment
 }
 
-func newWorld(kind providertest.Kind, vis visibility, seed uint64) *world {
-	scheme := runtime.NewScheme()
-	// Only what is needed: the fake client works through the whole scheme at every write.
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		panic(err)
-	}
+func newWorld(on ground, vis visibility, seed uint64) *world {
 	clk := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	w := &world{
-		api:   fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.Proxy{}).Build(),
-		clock: clk, vis: vis, killAt: -1, random: rand.New(rand.NewPCG(seed, seed)), late: 10 * time.Second,
-		backend: providertest.NewBackend(kind, clk, providertest.BackendOptions{
-			CreateDelay: vis.delay, DeleteDelay: vis.delay, BootDelay: 2 * time.Second, Visibility: vis.delay, ListLag: vis.lag,
-		}),
-		health: &prober{}, secrets: &secrets{held: map[string]*corev1.Secret{}}, proved: map[fleet.Subject]string{},
+		api:   newAPI(),
+		clock: clk, vis: vis, killAt: -1, random: rand.New(rand.NewPCG(seed, seed)),
+		health: &prober{}, secrets: &secrets{held: map[string]*corev1.Secret{}}, proved: map[fleet.Subject]string{}, doomed: map[string]bool{},
 	}
+	w.backend = on.build(w)
 	w.backend.OnCall(w.fault)
 	w.restart()
 	return w
 }
 
+func (w *world) close() { w.backend.close() }
+
+func (w *world) window() provider.Window {
+	return provider.Window{Clock: w.clock, CallTimeout: callTimeout, Visibility: w.vis.delay, Skew: skew}
+}
+
 // fault injects the visibility's late failure and holds back calls whose sender has died.
 func (w *world) fault(op string, _ provider.Ref) (f providertest.Fault) {
-	if op == providertest.OpCreate && w.vis.fail && !w.failed {
+	if (op == providertest.OpCreate && w.vis.fail || op == providertest.OpDelete && w.vis.failDelete) && !w.failed {
 		w.failed = true
 		f.FailLate, f.LeaveParts = errors.New("internal error"), w.vis.leaveParts
 	}
 	if (op == providertest.OpCreate || op == providertest.OpDelete) && w.dyingUnanswered() {
-		f.ArriveAfter = w.late
+		f.ArriveAfter = cmp.Or(w.vis.late, 10*time.Second)
 	}
 	return f
 }
 
 // dyingUnanswered reports whether the effect under way is the one whose answer is lost.
-func (w *world) dyingUnanswered() bool { return w.when == unanswered && len(w.effects)-1 == w.killAt }
+func (w *world) dyingUnanswered() bool {
+	return (w.when == unanswered || w.when == overtaken) && len(w.effects)-1 == w.killAt
+}
 
 // effect runs do as one effect of the operator and kills it where that is asked for.
 func (w *world) effect(name string, do func() error) error {
@@ -151,7 +161,7 @@ func (w *world) effect(name string, do func() error) error {
 		return context.Canceled
 	}
 	err := do()
-	if mine && (w.when == unanswered || w.when == answered) {
+	if mine && w.when != never {
 		panic(died{})
 	}
 	return err
@@ -160,8 +170,8 @@ func (w *world) effect(name string, do func() error) error {
 // restart replaces the operator by one that knows nothing but what is on record.
 func (w *world) restart() {
 	c := &mortalClient{Client: w.api, w: w}
-	p := &mortalProvider{Provider: w.backend.Provider(entry, provider.Owner{Installation: "mine", Cluster: "here"},
-		provider.Window{Clock: w.clock, CallTimeout: callTimeout, Visibility: w.vis.delay, Skew: skew}), w: w}
+	p := w.backend.provider(w)
+	w.p = p
 	share, err := proxy.ParseShare("100%")
 	if err != nil {
 		panic(err)
@@ -212,6 +222,24 @@ func (w *world) pass() {
 }
 
 func (w *world) reconcile() (res ctrl.Result, dead bool) {
+	dead = dies(func() {
+		var err error
+		if res, err = w.r.Reconcile(w.ctx(), ctrl.Request{NamespacedName: key}); err != nil {
+			res.RequeueAfter = time.Second
+		}
+	})
+	return res, dead
+}
+
+// poll lists, as the observer does now and then although there may be no Proxy.
+func (w *world) poll() {
+	if dies(func() { _, _ = w.p.ListByTag(w.ctx()) }) {
+		w.restart()
+	}
+}
+
+// dies reports whether the operator was killed while it did do.
+func dies(do func()) (dead bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			if _, ok := r.(died); !ok {
@@ -220,12 +248,8 @@ func (w *world) reconcile() (res ctrl.Result, dead bool) {
 			dead = true
 		}
 	}()
-	ctx := ctrl.LoggerInto(context.Background(), logr.Discard())
-	res, err := w.r.Reconcile(ctx, ctrl.Request{NamespacedName: key})
-	if err != nil {
-		res.RequeueAfter = time.Second
-	}
-	return res, false
+	do()
+	return false
 }
 
 // look keeps watch over what must never be.
@@ -265,7 +289,7 @@ func (w *world) create() { w.createAs("6f1c3d1e-0000-4000-8000-000000000001") }
 func (w *world) createAs(uid types.UID) {
 	w.must(w.api.Create(context.Background(), &v1alpha1.Proxy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: uid, Generation: 1},
-		Spec:       v1alpha1.ProxySpec{Mode: v1alpha1.ModeManaged, Provider: entry},
+		Spec:       v1alpha1.ProxySpec{Mode: v1alpha1.ModeManaged, Provider: entry, Placement: w.backend.placement("")},
 	}))
 }
 
@@ -328,7 +352,7 @@ func (o observer) Seen(string, string, string) (provider.Instance, bool) {
 }
 
 func (o observer) Strays(_, uid, id string) (out []provider.Instance) {
-	listing, err := o.p.ListByTag(context.Background())
+	listing, err := o.p.ListByTag(o.w.ctx())
 	if err != nil {
 		return nil
 	}

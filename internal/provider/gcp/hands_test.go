@@ -108,6 +108,25 @@ func TestCopiesAreLeftAlone(t *testing.T) {
 	}
 }
 
+// A disk that some other VM uses, for a rescue say, is no rest, whatever its labels say.
+func TestADiskThatAnotherVMUses(t *testing.T) {
+	w := newT(t, gcpemulator.Options{})
+	p := w.provider()
+	ref := w.ref(w.request(), 1)
+	w.insert("us-central1-a", &compute.Instance{Name: "rescue", Disks: []*compute.AttachedDisk{{
+		Boot: true, InitializeParams: &compute.AttachedDiskInitializeParams{DiskName: provider.NameFromUID(ref.UID), Labels: marked(ref.UID, 1)},
+	}}})
+	w.advance(past)
+	if shown, _ := w.list(p); len(shown) > 0 {
+		t.Errorf("listed is %q", shown)
+	}
+	w.expect(t, "the instance", p, ref, "not_found")
+	must(w.t, p.Delete(t.Context(), ref))
+	if left := w.left(); len(left) != 2 {
+		t.Errorf("left is %q", left)
+	}
+}
+
 // A stranger who has taken the name of the VM does not make its disk go away.
 func TestOwnDiskBesideAStrangersVM(t *testing.T) {
 	w := newT(t, gcpemulator.Options{})
