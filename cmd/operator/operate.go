@@ -36,6 +36,7 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/gcp"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/instrument"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kubernetes"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/local"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/registry"
 	"github.com/egress-proxies/egress-proxies-operator/internal/tokenfile"
@@ -47,7 +48,7 @@ const stopTimeout = 25 * time.Second
 // factories are the provider types that this binary knows.
 func (o *options) factories() map[string]registry.Factory {
 	cloud := gcp.Settings{LogPayloads: o.gcpPayloads}
-	return map[string]registry.Factory{gcp.Type: cloud.New, kubernetes.Type: kubernetes.New, local.Type: local.New}
+	return map[string]registry.Factory{gcp.Type: cloud.New, kubernetes.Type: kubernetes.New, kvm.Type: kvm.New, local.Type: local.New}
 }
 
 // operate wires everything together and runs until ctx ends.

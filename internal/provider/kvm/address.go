@@ -1,0 +1,165 @@
+package kvm
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/digitalocean/go-libvirt"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm/session"
+)
+
+// Sources of addresses.
+const (
+	sourceLease = "lease"
+	sourceAgent = "agent"
+	sourceARP   = "arp"
+)
+
+const (
+	// sourceLimit bounds what one source may take. A guest that is booting has no agent that would answer.
+	sourceLimit = 3 * time.Second
+	// agentSeconds is what the daemon itself gives a guest's agent.
+	agentSeconds = 2
+)
+
+// lookup finds the addresses of one host's domains. The leases, which come for all at once, are read once.
+type lookup struct {
+	host   *host
+	config *Config
+
+	once   sync.Once
+	leases map[string][]netip.Addr // by MAC address, the newest first
+	err    error
+}
+
+// of returns the address under which a domain is reached, the zero value if there is none. A source that fails is skipped, for
+// the next one may know; only that the host does not answer at all is an error.
+func (l *lookup) of(ctx context.Context, f *found) (netip.Addr, error) {
+	for _, source := range l.config.AddressSources {
+		var found []netip.Addr
+		var err error
+		switch source {
+		case sourceLease:
+			found, err = l.leased(ctx, f)
+		case sourceAgent:
+			if !l.host.agents.take(f.uuid()) {
+				continue
+			}
+			found, err = l.interfaces(ctx, f, libvirt.DomainInterfaceAddressesSrcAgent, func() { l.host.agents.release(f.uuid()) })
+		default:
+			found, err = l.interfaces(ctx, f, libvirt.DomainInterfaceAddressesSrcArp, func() {})
+		}
+		if ctx.Err() != nil {
+			return netip.Addr{}, context.Cause(ctx)
+		}
+		if err != nil && session.Lost(err) {
+			return netip.Addr{}, err
+		}
+		if ip := choose(found, l.config.AddressFamily); ip.IsValid() {
+			return ip, nil
+		}
+	}
+	return netip.Addr{}, nil
+}
+
+// choose takes the first address that others can reach and that is of the family, IPv4 before IPv6 where none is given.
+func choose(all []netip.Addr, family string) netip.Addr {
+	fit := func(want func(netip.Addr) bool) netip.Addr {
+		for _, ip := range all {
+			if ip.IsGlobalUnicast() && want(ip) {
+				return ip
+			}
+		}
+		return netip.Addr{}
+	}
+	if family != "ipv6" {
+		if ip := fit(netip.Addr.Is4); ip.IsValid() || family == "ipv4" {
+			return ip
+		}
+	}
+	return fit(netip.Addr.Is6)
+}
+
+func (l *lookup) leased(ctx context.Context, f *found) ([]netip.Addr, error) {
+	if l.host.config.Network == "" {
+		return nil, nil
+	}
+	l.once.Do(func() { l.leases, l.err = l.readLeases(ctx) })
+	return l.leases[strings.ToLower(f.record.MAC)], l.err
+}
+
+func (l *lookup) readLeases(ctx context.Context) (map[string][]netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(ctx, sourceLimit)
+	defer cancel()
+	all, err := ask(ctx, l.host, "NetworkGetDhcpLeases", func(api session.API) ([]libvirt.NetworkDhcpLease, error) {
+		n, err := api.NetworkLookupByName(l.host.config.Network)
+		if err != nil {
+			return nil, err
+		}
+		all, _, err := api.NetworkGetDhcpLeases(n, nil, 1, 0)
+		return all, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	// A guest can have asked more than once, and leases of one that is gone stay for as long as they were given.
+	slices.SortStableFunc(all, func(a, b libvirt.NetworkDhcpLease) int {
+		switch {
+		case a.Expirytime > b.Expirytime:
+			return -1
+		case a.Expirytime < b.Expirytime:
+			return 1
+		}
+		return 0
+	})
+	out := map[string][]netip.Addr{}
+	for _, lease := range all {
+		ip, err := netip.ParseAddr(lease.Ipaddr)
+		if err != nil || len(lease.Mac) == 0 {
+			continue
+		}
+		mac := strings.ToLower(lease.Mac[0])
+		out[mac] = append(out[mac], ip.Unmap())
+	}
+	return out, nil
+}
+
+// interfaces asks for the addresses of the domain's interfaces and keeps those of ours. done is called when the daemon has
+// answered, however long after it was given up that is.
+func (l *lookup) interfaces(ctx context.Context, f *found, source libvirt.DomainInterfaceAddressesSource, done func()) ([]netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(ctx, sourceLimit)
+	defer cancel()
+	const idle, running, given = 0, 1, 2
+	var state atomic.Int32
+	all, err := ask(ctx, l.host, "DomainInterfaceAddresses", func(api session.API) ([]libvirt.DomainInterface, error) {
+		if !state.CompareAndSwap(idle, running) {
+			return nil, context.Canceled
+		}
+		defer done()
+		return api.DomainInterfaceAddresses(f.domain, uint32(source), 0) //nolint:gosec // an enumeration
+	})
+	if state.CompareAndSwap(idle, given) {
+		done() // it was never sent
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []netip.Addr
+	for _, i := range all {
+		if len(i.Hwaddr) == 0 || !strings.EqualFold(i.Hwaddr[0], f.record.MAC) {
+			continue
+		}
+		for _, a := range i.Addrs {
+			if ip, err := netip.ParseAddr(a.Addr); err == nil {
+				out = append(out, ip.Unmap())
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,324 @@
+package kvm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/digitalocean/go-libvirt"
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm/session"
+)
+
+// callLimit bounds one call to a daemon, besides what its caller allows. Uploads take what they take.
+const callLimit = 20 * time.Second
+
+// caller makes calls to one daemon: on the host's shared connection, or on one of its own.
+type caller interface {
+	call(ctx context.Context, name string, f func(session.API) error) error
+}
+
+type shared struct{ host *session.Host }
+
+func (s shared) call(ctx context.Context, name string, f func(session.API) error) error {
+	_, err := session.Call(lined(ctx), s.host, name, func(api session.API) (struct{}, error) { return struct{}{}, f(api) })
+	return err
+}
+
+type own struct{ link *session.Link }
+
+func (o own) call(ctx context.Context, name string, f func(session.API) error) error {
+	_, err := session.On(lined(ctx), o.link, name, func(api session.API) (struct{}, error) { return struct{}{}, f(api) })
+	return err
+}
+
+// noAnswerError says that a daemon has let a call wait for too long.
+type noAnswerError struct{ call string }
+
+func (e *noAnswerError) Error() string {
+	return "no answer to " + e.call + " within " + callLimit.String()
+}
+
+// ask makes one call. What it returns is nobody else's: a call that was given up may still be writing its own copy.
+func ask[T any](ctx context.Context, c caller, name string, f func(session.API) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, callLimit, &noAnswerError{name})
+	defer cancel()
+	return unlimited(ctx, c, name, f)
+}
+
+func unlimited[T any](ctx context.Context, c caller, name string, f func(session.API) (T, error)) (T, error) {
+	answer := make(chan T, 1)
+	err := c.call(ctx, name, func(api session.API) error {
+		v, err := f(api)
+		if err == nil {
+			answer <- v
+		}
+		return err
+	})
+	if err != nil {
+		var zero T
+		return zero, &callError{name, err}
+	}
+	return <-answer, nil
+}
+
+func tell(ctx context.Context, c caller, name string, f func(session.API) error) error {
+	_, err := ask(ctx, c, name, func(api session.API) (struct{}, error) { return struct{}{}, f(api) })
+	return err
+}
+
+// callError says which call has failed.
+type callError struct {
+	call string
+	err  error
+}
+
+func (e *callError) Error() string { return e.call + ": " + e.err.Error() }
+func (e *callError) Unwrap() error { return e.err }
+
+// Domains.
+
+func (h *host) lookup(ctx context.Context, name string) (libvirt.Domain, error) {
+	return ask(ctx, h, "DomainLookupByName", func(api session.API) (libvirt.Domain, error) { return api.DomainLookupByName(name) })
+}
+
+func (h *host) lookupUUID(ctx context.Context, id libvirt.UUID) (libvirt.Domain, error) {
+	return ask(ctx, h, "DomainLookupByUUID", func(api session.API) (libvirt.Domain, error) { return api.DomainLookupByUUID(id) })
+}
+
+func (h *host) domains(ctx context.Context) ([]libvirt.Domain, error) {
+	return ask(ctx, h, "ConnectListAllDomains", func(api session.API) ([]libvirt.Domain, error) {
+		all, _, err := api.ConnectListAllDomains(1, 0)
+		return all, err
+	})
+}
+
+// metadata returns our element, "" where there is none.
+func (h *host) metadata(ctx context.Context, d libvirt.Domain) (string, error) {
+	text, err := ask(ctx, h, "DomainGetMetadata", func(api session.API) (string, error) {
+		return api.DomainGetMetadata(d, int32(libvirt.DomainMetadataElement), libvirt.OptString{namespace}, libvirt.DomainAffectCurrent)
+	})
+	if e, ok := errors.AsType[libvirt.Error](err); ok && e.Code == uint32(libvirt.ErrNoDomainMetadata) {
+		return "", nil
+	}
+	return text, err
+}
+
+// power is a domain's state with libvirt's reason for it.
+type power struct {
+	state  libvirt.DomainState
+	reason int32
+}
+
+func (h *host) power(ctx context.Context, d libvirt.Domain) (power, error) {
+	return ask(ctx, h, "DomainGetState", func(api session.API) (power, error) {
+		state, reason, err := api.DomainGetState(d, 0)
+		return power{libvirt.DomainState(state), reason}, err
+	})
+}
+
+func (h *host) define(ctx context.Context, xml string) (libvirt.Domain, error) {
+	return ask(ctx, h, "DomainDefineXMLFlags", func(api session.API) (libvirt.Domain, error) {
+		return api.DomainDefineXMLFlags(xml, libvirt.DomainDefineValidate)
+	})
+}
+
+func (h *host) start(ctx context.Context, d libvirt.Domain) error {
+	return tell(ctx, h, "DomainCreateWithFlags", func(api session.API) error {
+		_, err := api.DomainCreateWithFlags(d, 0)
+		return err
+	})
+}
+
+func (h *host) limitAgent(ctx context.Context, d libvirt.Domain, seconds int32) error {
+	return tell(ctx, h, "DomainAgentSetResponseTimeout", func(api session.API) error {
+		_, err := api.DomainAgentSetResponseTimeout(d, seconds, 0)
+		return err
+	})
+}
+
+func (h *host) destroy(ctx context.Context, d libvirt.Domain, flags libvirt.DomainDestroyFlagsValues) error {
+	return tell(ctx, h, "DomainDestroyFlags", func(api session.API) error { return api.DomainDestroyFlags(d, flags) })
+}
+
+func (h *host) undefine(ctx context.Context, d libvirt.Domain, flags libvirt.DomainUndefineFlagsValues) error {
+	return tell(ctx, h, "DomainUndefineFlags", func(api session.API) error { return api.DomainUndefineFlags(d, flags) })
+}
+
+// memoryOf returns what a domain may take, in KiB.
+func (h *host) memoryOf(ctx context.Context, d libvirt.Domain) (uint64, error) {
+	return ask(ctx, h, "DomainGetInfo", func(api session.API) (uint64, error) {
+		_, kib, _, _, _, err := api.DomainGetInfo(d)
+		return kib, err
+	})
+}
+
+// The host's storage.
+
+// pool is a storage pool of whose volumes are files.
+type pool struct {
+	libvirt.StoragePool
+	folder string
+}
+
+func (h *host) pool(ctx context.Context) (pool, error) {
+	p, err := h.poolOn(ctx, h)
+	if err != nil {
+		return pool{}, err
+	}
+	text, err := ask(ctx, h, "StoragePoolGetXMLDesc", func(api session.API) (string, error) { return api.StoragePoolGetXMLDesc(p, 0) })
+	if err != nil {
+		return pool{}, err
+	}
+	var desc libvirtxml.StoragePool
+	if err := desc.Unmarshal(text); err != nil {
+		return pool{}, fmt.Errorf("reading pool %s: %w", h.config.Pool, err)
+	}
+	switch desc.Type {
+	case "dir", "fs", "netfs":
+	default:
+		return pool{}, &poolError{h.config.Pool, "is of type " + desc.Type + ": want dir, fs or netfs"}
+	}
+	if desc.Target == nil || desc.Target.Path == "" {
+		return pool{}, &poolError{h.config.Pool, "has no path"}
+	}
+	return pool{p, desc.Target.Path}, nil
+}
+
+// poolError says that a pool is not fit for volumes of ours.
+type poolError struct{ pool, what string }
+
+func (e *poolError) Error() string { return "pool " + e.pool + " " + e.what }
+
+func (h *host) poolOn(ctx context.Context, c caller) (libvirt.StoragePool, error) {
+	return ask(ctx, c, "StoragePoolLookupByName", func(api session.API) (libvirt.StoragePool, error) {
+		return api.StoragePoolLookupByName(h.config.Pool)
+	})
+}
+
+// room returns how many bytes a pool has left. One that is not running has none.
+func (h *host) room(ctx context.Context, c caller, p libvirt.StoragePool) (capacity, available uint64, err error) {
+	type info struct {
+		state               uint8
+		capacity, available uint64
+	}
+	i, err := ask(ctx, c, "StoragePoolGetInfo", func(api session.API) (info, error) {
+		state, capacity, _, available, err := api.StoragePoolGetInfo(p)
+		return info{state, capacity, available}, err
+	})
+	if err == nil && libvirt.StoragePoolState(i.state) != libvirt.StoragePoolRunning {
+		err = &poolError{h.config.Pool, "is not running"}
+	}
+	return i.capacity, i.available, err
+}
+
+// fullBelow is what a pool has left at most, in bytes, when a call that failed on it may have failed for that.
+const fullBelow = uint64(64 << 20)
+
+// explainFull explains an error of something that was to take room: libvirt has no code for a pool that is full.
+func (h *host) explainFull(ctx context.Context, c caller, p libvirt.StoragePool, err error) error {
+	if !answered(err) {
+		return err
+	}
+	capacity, available, e := h.room(ctx, c, p)
+	if e == nil && available < min(capacity/100, fullBelow) {
+		return fmt.Errorf("%w: %w", &fullError{"pool " + h.config.Pool + " is full"}, err)
+	}
+	return err
+}
+
+// volumeNames lists a pool.
+func volumeNames(ctx context.Context, c caller, p libvirt.StoragePool) ([]string, error) {
+	return ask(ctx, c, "StoragePoolListAllVolumes", func(api session.API) ([]string, error) {
+		all, _, err := api.StoragePoolListAllVolumes(p, 1, 0)
+		names := make([]string, len(all))
+		for i := range all {
+			names[i] = all[i].Name
+		}
+		return names, err
+	})
+}
+
+func lookupVolume(ctx context.Context, c caller, p libvirt.StoragePool, name string) (libvirt.StorageVol, error) {
+	return ask(ctx, c, "StorageVolLookupByName", func(api session.API) (libvirt.StorageVol, error) {
+		return api.StorageVolLookupByName(p, name)
+	})
+}
+
+// sizes are a volume's in bytes.
+type sizes struct{ capacity, allocation int64 }
+
+func volumeSizes(ctx context.Context, c caller, v libvirt.StorageVol) (sizes, error) {
+	return ask(ctx, c, "StorageVolGetInfo", func(api session.API) (sizes, error) {
+		_, capacity, allocation, err := api.StorageVolGetInfo(v)
+		return sizes{int64(min(capacity, 1<<62)), int64(min(allocation, 1<<62))}, err
+	})
+}
+
+func (h *host) describeVolume(ctx context.Context, v libvirt.StorageVol) (*libvirtxml.StorageVolume, error) {
+	text, err := ask(ctx, h, "StorageVolGetXMLDesc", func(api session.API) (string, error) { return api.StorageVolGetXMLDesc(v, 0) })
+	if err != nil {
+		return nil, err
+	}
+	desc := &libvirtxml.StorageVolume{}
+	if err := desc.Unmarshal(text); err != nil {
+		return nil, fmt.Errorf("reading volume %s: %w", v.Name, err)
+	}
+	return desc, nil
+}
+
+func createVolume(ctx context.Context, c caller, p libvirt.StoragePool, xml string) (libvirt.StorageVol, error) {
+	return ask(ctx, c, "StorageVolCreateXML", func(api session.API) (libvirt.StorageVol, error) { return api.StorageVolCreateXML(p, xml, 0) })
+}
+
+// upload writes a volume from its beginning. It reads nothing once it has returned, whatever the call still does.
+func upload(ctx context.Context, c caller, v libvirt.StorageVol, from io.Reader, length int64) error {
+	g := &gate{r: from}
+	defer g.shut()
+	_, err := unlimited(ctx, c, "StorageVolUpload", func(api session.API) (struct{}, error) {
+		return struct{}{}, api.StorageVolUpload(v, g, 0, uint64(length), 0) //nolint:gosec // never negative
+	})
+	return err
+}
+
+// gate is a reader that can be taken away from whoever reads.
+type gate struct {
+	mu  sync.Mutex
+	r   io.Reader
+	off bool
+}
+
+func (g *gate) Read(buf []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.off {
+		return 0, context.Canceled
+	}
+	return g.r.Read(buf)
+}
+
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.off = true
+}
+
+// removeVolume is fine with a volume that is not there.
+func removeVolume(ctx context.Context, c caller, p libvirt.StoragePool, name string) error {
+	v, err := lookupVolume(ctx, c, p, name)
+	if session.Absent(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = tell(ctx, c, "StorageVolDelete", func(api session.API) error { return api.StorageVolDelete(v, 0) })
+	if session.Absent(err) {
+		return nil
+	}
+	return err
+}

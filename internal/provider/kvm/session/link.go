@@ -1,0 +1,161 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+
+	"github.com/digitalocean/go-libvirt"
+)
+
+// maxInFlight bounds the calls on one connection, those that nobody waits for any more included.
+const maxInFlight = 64
+
+// Link is one connection.
+type Link struct {
+	host  *Host
+	api   API
+	conn  net.Conn
+	slots chan struct{}
+	// suspect is told when a call was given up: the host may be silent.
+	suspect chan struct{}
+
+	once  sync.Once
+	ended chan struct{}
+	why   error
+}
+
+var errClosed = errors.New("the connection is closed")
+
+// oneConn is a dialer of a connection that is there already.
+type oneConn struct{ net.Conn }
+
+func (d oneConn) Dial() (net.Conn, error) { return d.Conn, nil }
+
+// open speaks to the daemon at the other end of conn. It blocks until that has answered, or ctx has ended; conn is closed
+// unless it succeeds.
+func open(ctx context.Context, conn net.Conn, speak func(net.Conn) (API, error)) (*Link, error) {
+	l := &Link{slots: make(chan struct{}, maxInFlight), suspect: make(chan struct{}, 1), ended: make(chan struct{})}
+	l.conn = &framed{Conn: conn, ended: l.end}
+	if speak == nil {
+		speak = Client
+	}
+	stop := context.AfterFunc(ctx, func() { l.end(context.Cause(ctx)) })
+	var err error
+	l.api, err = speak(l.conn)
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		l.end(err)
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, err
+	}
+	return l, nil
+}
+
+// Client begins to speak through the client library. It blocks until the daemon has answered.
+func Client(conn net.Conn) (API, error) {
+	c := libvirt.NewWithDialer(oneConn{conn})
+	return c, c.Connect()
+}
+
+// end closes the connection. The first reason is kept.
+func (l *Link) end(why error) {
+	l.once.Do(func() {
+		l.why = why
+		close(l.ended)
+		// Closing may take a while where the other side is silent; whoever waits for an answer must not wait for that.
+		go func() { _ = l.conn.Close() }()
+	})
+}
+
+// Close ends everything that waits for an answer.
+func (l *Link) Close() error {
+	l.end(errClosed)
+	return nil
+}
+
+func (l *Link) alive() bool {
+	select {
+	case <-l.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// on runs one call. It returns when that has been answered, ctx or the connection has ended.
+func on[T any](ctx context.Context, l *Link, f func(API) (T, error)) (T, error) {
+	var zero T
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.ended:
+		return zero, &lostError{l.why}
+	case <-ctx.Done():
+		return zero, context.Cause(ctx)
+	}
+	type answer struct {
+		v   T
+		err error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		defer func() { <-l.slots }()
+		v, err := f(l.api)
+		answered <- answer{v, err}
+	}()
+	select {
+	case a := <-answered:
+		if a.err != nil && !answeredByDaemon(a.err) {
+			// What the library says then is about itself.
+			select {
+			case <-l.ended:
+				return zero, &lostError{l.why}
+			default:
+			}
+		}
+		return a.v, a.err
+	case <-l.ended:
+		return zero, &lostError{l.why}
+	case <-ctx.Done():
+		select {
+		case l.suspect <- struct{}{}:
+		default:
+		}
+		return zero, context.Cause(ctx)
+	}
+}
+
+func answeredByDaemon(err error) bool {
+	_, ok := errors.AsType[libvirt.Error](err)
+	return ok
+}
+
+// lostError says that the connection ended while a call was under way: it may have taken effect.
+type lostError struct{ err error }
+
+func (e *lostError) Error() string { return "the connection was lost" }
+func (e *lostError) Unwrap() error { return e.err }
+
+// openingError says that a new connection could not be made one to libvirt.
+type openingError struct{ err error }
+
+func (e *openingError) Error() string { return "libvirt's opening: " + e.err.Error() }
+func (e *openingError) Unwrap() error { return e.err }
+
+// Unopened reports whether err says that what a connection led to did not come to speak libvirt's protocol. A refusal in it is
+// none of those.
+func Unopened(err error) bool {
+	_, ok := errors.AsType[*openingError](err)
+	return ok && !answeredByDaemon(err)
+}
+
+// Lost reports whether err says that a connection ended under a call.
+func Lost(err error) bool {
+	_, ok := errors.AsType[*lostError](err)
+	return ok || errors.Is(err, errClosed)
+}
