@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+
+	"github.com/egress-proxies/egress-proxies-operator/hack/cluster/node"
+	"github.com/egress-proxies/egress-proxies-operator/hack/isolation"
+	"github.com/egress-proxies/egress-proxies-operator/hack/needs"
 )
 
 func main() {
@@ -16,15 +20,15 @@ func main() {
 func run() int {
 	// The namespaces end with the thread that has made them.
 	runtime.LockOSThread()
-	completePath()
-	stage, plan, err := inherited()
+	needs.CompletePath()
+	stage, plan, err := isolation.Inherited[node.Config]()
 	if err != nil {
 		return fail(err)
 	}
 	switch stage {
-	case stageInit:
+	case isolation.StageInit:
 		return first(plan)
-	case stageInside:
+	case isolation.StageInside:
 		return inside(plan)
 	}
 	return outside()

@@ -14,10 +14,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/egress-proxies/egress-proxies-operator/hack/cluster/isolation"
 	"github.com/egress-proxies/egress-proxies-operator/hack/cluster/node"
+	"github.com/egress-proxies/egress-proxies-operator/hack/components"
 	"github.com/egress-proxies/egress-proxies-operator/hack/controlplane/assets"
+	"github.com/egress-proxies/egress-proxies-operator/hack/isolation"
 )
+
+const kind = isolation.Kind("cluster")
 
 // misuse is the exit code when nothing was done.
 const misuse = 2
@@ -45,7 +48,7 @@ func outside() (code int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	sweep()
-	room, err := isolation.New()
+	room, err := kind.New()
 	if err != nil {
 		return fail(err)
 	}
@@ -65,7 +68,7 @@ func outside() (code int) {
 		code = fail(err)
 	}
 	if code != 0 && ctx.Err() == nil { // who interrupts it knows why
-		reportLogs(plan.Logs, opts.logs != "")
+		components.ReportLogs("cluster", plan.Logs, opts.logs != "")
 		fmt.Fprintln(os.Stderr, "cluster: exit code", code)
 	}
 	return code
@@ -96,8 +99,11 @@ func prepare(ctx context.Context, o options, dir string) (node.Config, error) {
 
 // live starts the namespaces and returns their exit code when they have ended.
 func live(ctx context.Context, room *isolation.Room, plan node.Config) (int, error) {
-	env, err := environment(stageInit, plan)
+	env, err := isolation.Environment(isolation.StageInit, plan)
 	if err != nil {
+		return 0, err
+	}
+	if err := room.MakeCgroups(); err != nil {
 		return 0, err
 	}
 	cmd, err := room.Start(env)
@@ -112,7 +118,7 @@ func live(ctx context.Context, room *isolation.Room, plan node.Config) (int, err
 
 // sweep removes what killed runs have left. What it cannot remove is in nobody's way.
 func sweep() {
-	swept, err := isolation.Sweep()
+	swept, err := kind.Sweep()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cluster: something of a killed run stays:", err)
 	}

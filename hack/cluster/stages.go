@@ -4,54 +4,23 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"github.com/egress-proxies/egress-proxies-operator/hack/cluster/isolation"
 	"github.com/egress-proxies/egress-proxies-operator/hack/cluster/node"
+	"github.com/egress-proxies/egress-proxies-operator/hack/isolation"
 )
-
-// The program starts itself twice; these tell it which of its lives it is in, and what to do there.
-const (
-	envStage = "EPX_CLUSTER_STAGE"
-	envPlan  = "EPX_CLUSTER_PLAN"
-
-	stageInit   = "init"
-	stageInside = "inside"
-)
-
-// inherited returns what the stage before has left in the environment, and takes it out of there.
-func inherited() (stage string, plan node.Config, err error) {
-	stage = os.Getenv(envStage)
-	if stage == "" {
-		return "", plan, nil
-	}
-	if err := json.Unmarshal([]byte(os.Getenv(envPlan)), &plan); err != nil {
-		return "", plan, fmt.Errorf("reading %s: %w", envPlan, err)
-	}
-	_ = os.Unsetenv(envStage)
-	_ = os.Unsetenv(envPlan)
-	return stage, plan, nil
-}
-
-// environment is that of the next stage.
-func environment(stage string, plan node.Config) ([]string, error) {
-	data, err := json.Marshal(plan)
-	if err != nil {
-		return nil, err
-	}
-	return append(os.Environ(), envStage+"="+stage, envPlan+"="+string(data)), nil
-}
 
 // first is the first process of the namespaces: it makes them a home and then only waits.
 func first(plan node.Config) int {
 	err := isolation.Enter(plan.Dir, isolation.View{
-		Empty:   []string{"/run"}, // sockets of others: of a containerd, of systemd
-		Private: plan.ReplacedFolders(),
+		Cgroups:  true,
+		Tunables: node.Tunables,
+		Empty:    []string{"/run"}, // sockets of others: of a containerd, of systemd
+		Private:  plan.ReplacedFolders(),
 	})
 	if err != nil {
 		return fail(err)
@@ -59,7 +28,7 @@ func first(plan node.Config) int {
 	if err := isolation.Network(node.Address); err != nil {
 		return fail(err)
 	}
-	env, err := environment(stageInside, plan)
+	env, err := isolation.Environment(isolation.StageInside, plan)
 	if err != nil {
 		return fail(err)
 	}

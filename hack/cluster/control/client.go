@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Client asks the test cluster it runs in.
+// Client asks what it runs in.
 type Client struct{ socket string }
 
 // FromEnv returns the client of the cluster that this process runs in, or an error when it runs in none.
@@ -21,6 +21,9 @@ func FromEnv() (Client, error) {
 	}
 	return Client{socket}, nil
 }
+
+// At returns the client of what serves the socket.
+func At(socket string) Client { return Client{socket} }
 
 // Stop ends the component with SIGTERM and returns when it has ended.
 func (c Client) Stop(ctx context.Context, component string) error {
@@ -35,6 +38,21 @@ func (c Client) Kill(ctx context.Context, component string) error {
 // Start starts a component that was ended and returns when it says that it is healthy.
 func (c Client) Start(ctx context.Context, component string) error {
 	return c.ask(ctx, "start", component)
+}
+
+// Pause keeps the component from going on, as a host does that hangs.
+func (c Client) Pause(ctx context.Context, component string) error {
+	return c.ask(ctx, "pause", component)
+}
+
+// Resume lets a paused component go on.
+func (c Client) Resume(ctx context.Context, component string) error {
+	return c.ask(ctx, "resume", component)
+}
+
+// Ask sends any verb and returns when it is done.
+func (c Client) Ask(ctx context.Context, verb, component string) error {
+	return c.ask(ctx, verb, component)
 }
 
 func (c Client) ask(ctx context.Context, verb, component string) error {

@@ -1,8 +1,9 @@
-// Package control lets a command that runs inside a test cluster stop, kill and start the cluster's components.
+// Package control lets a command that runs inside a test cluster, or against a test hypervisor, stop, kill, start, pause and resume its
+// components.
 //
 // The protocol is lines over a unix socket, one answer for each request in order:
 //
-//	stop|kill|start COMPONENT
+//	stop|kill|start|pause|resume COMPONENT
 //	ok | error: TEXT
 package control
 
@@ -21,6 +22,9 @@ type Component interface {
 	Stop(context.Context) error
 	// Kill is Stop with SIGKILL.
 	Kill(context.Context) error
+	// Pause keeps the process from going on (SIGSTOP), Resume lets it. One that does not run is an error.
+	Pause(context.Context) error
+	Resume(context.Context) error
 	// Start returns when the component says that it is healthy. One that runs is an error.
 	Start(context.Context) error
 }
@@ -46,8 +50,12 @@ func serveLine(ctx context.Context, line string, components map[string]Component
 		do = c.Kill
 	case "start":
 		do = c.Start
+	case "pause":
+		do = c.Pause
+	case "resume":
+		do = c.Resume
 	default:
-		return fmt.Sprintf("error: no verb %q: stop, kill and start are", verb)
+		return fmt.Sprintf("error: no verb %q: stop, kill, start, pause and resume are", verb)
 	}
 	if err := do(ctx); err != nil {
 		return "error: " + strings.ReplaceAll(err.Error(), "\n", "; ")

@@ -33,9 +33,11 @@ func (f *fake) do(ctx context.Context, what string) error {
 	return f.err
 }
 
-func (f *fake) Stop(ctx context.Context) error  { return f.do(ctx, "stop") }
-func (f *fake) Kill(ctx context.Context) error  { return f.do(ctx, "kill") }
-func (f *fake) Start(ctx context.Context) error { return f.do(ctx, "start") }
+func (f *fake) Stop(ctx context.Context) error   { return f.do(ctx, "stop") }
+func (f *fake) Kill(ctx context.Context) error   { return f.do(ctx, "kill") }
+func (f *fake) Start(ctx context.Context) error  { return f.do(ctx, "start") }
+func (f *fake) Pause(ctx context.Context) error  { return f.do(ctx, "pause") }
+func (f *fake) Resume(ctx context.Context) error { return f.do(ctx, "resume") }
 
 // serve serves components and returns a client and the socket; the server ends with the test, without an error.
 func serve(t *testing.T, components map[string]control.Component) (control.Client, string) {
@@ -65,12 +67,12 @@ func serve(t *testing.T, components map[string]control.Component) (control.Clien
 func TestEveryVerbReachesItsComponent(t *testing.T) {
 	kubelet, other := &fake{}, &fake{}
 	c, _ := serve(t, map[string]control.Component{"kubelet": kubelet, "other": other})
-	for _, do := range []func(context.Context, string) error{c.Stop, c.Start, c.Kill, c.Start} {
+	for _, do := range []func(context.Context, string) error{c.Stop, c.Start, c.Pause, c.Resume, c.Kill, c.Start} {
 		if err := do(t.Context(), "kubelet"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want := []string{"stop", "start", "kill", "start"}; !slices.Equal(kubelet.asked, want) {
+	if want := []string{"stop", "start", "pause", "resume", "kill", "start"}; !slices.Equal(kubelet.asked, want) {
 		t.Errorf("kubelet was asked %v, want %v", kubelet.asked, want)
 	}
 	if len(other.asked) > 0 {
@@ -101,7 +103,7 @@ func TestAConnectionTakesSeveralRequests(t *testing.T) {
 	if _, err := conn.Write([]byte("stop kubelet\nburn kubelet\n\nstart kubelet\n")); err != nil {
 		t.Fatal(err)
 	}
-	want := "ok\nerror: no verb \"burn\": stop, kill and start are\nerror: want VERB COMPONENT, got \"\"\nok\n"
+	want := "ok\nerror: no verb \"burn\": stop, kill, start, pause and resume are\nerror: want VERB COMPONENT, got \"\"\nok\n"
 	got := make([]byte, len(want))
 	for read := 0; read < len(got); {
 		n, err := conn.Read(got[read:])

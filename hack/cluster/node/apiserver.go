@@ -1,11 +1,15 @@
 package node
 
-import "path/filepath"
+import (
+	"path/filepath"
 
-func (c Config) apiServer() *process {
-	return &process{
-		name: "kube-apiserver", path: filepath.Join(c.ControlPlane, "kube-apiserver"), logs: c.Logs,
-		args: []string{
+	"github.com/egress-proxies/egress-proxies-operator/hack/components"
+)
+
+func (c Config) apiServer() *components.Process {
+	return &components.Process{
+		Name: "kube-apiserver", Path: filepath.Join(c.ControlPlane, "kube-apiserver"), Logs: c.Logs,
+		Args: []string{
 			"--etcd-servers=" + etcdURL,
 			"--advertise-address=" + Address,
 			"--secure-port=6443",
@@ -27,6 +31,6 @@ func (c Config) apiServer() *process {
 			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 			"--proxy-client-cert-file=" + c.pki("front-proxy.crt"), "--proxy-client-key-file=" + c.pki("front-proxy.key"),
 		},
-		ready: healthy("https://127.0.0.1:6443/readyz"),
+		Ready: healthy("https://127.0.0.1:6443/readyz"),
 	}
 }

@@ -2,18 +2,11 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"net"
-	"os"
-	"os/exec"
-	"syscall"
-	"time"
 
 	"github.com/egress-proxies/egress-proxies-operator/hack/cluster/control"
+	"github.com/egress-proxies/egress-proxies-operator/hack/components"
 )
-
-// commandGrace is how long the command has for its own end when it is asked to.
-const commandGrace = 20 * time.Second
 
 // Run runs the command in the cluster, with env and what Env adds, and returns its error as os/exec does. When ctx ends,
 // the command gets SIGTERM and, after twenty seconds, SIGKILL.
@@ -23,18 +16,8 @@ func (l *Cluster) Run(ctx context.Context, env []string) error {
 		return err
 	}
 	defer stop()
-	argv := l.config.Command
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = append(env, l.config.Env()...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = commandGrace
-	err = cmd.Run()
-	for _, p := range l.processes {
-		if gone := p.unexpectedEnd(); gone != nil {
-			fmt.Fprintln(l.progress, "cluster:", gone)
-		}
-	}
+	err = components.Run(ctx, l.config.Command, append(env, l.config.Env()...))
+	components.TellEnds("cluster", l.progress, l.processes...)
 	return err
 }
 
@@ -56,11 +39,11 @@ func (l *Cluster) serveControl(ctx context.Context) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	components := map[string]control.Component{}
+	served := map[string]control.Component{}
 	for _, p := range l.processes {
-		components[p.name] = p
+		served[p.Name] = p
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	go func() { _ = control.Serve(ctx, listener, components) }()
+	go func() { _ = control.Serve(ctx, listener, served) }()
 	return cancel, nil
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/egress-proxies/egress-proxies-operator/hack/components"
 )
 
 func testConfig(t *testing.T) Config {
@@ -58,8 +60,8 @@ func TestNothingIsWrittenToFixedFolders(t *testing.T) {
 	c := testConfig(t)
 	allowed := []string{c.Dir, "/epx-cluster-1", "/run/containerd", cniPlugins}
 	told := strings.Split(c.containerdConfig("pause:1", "overlayfs"), "\n")
-	for _, p := range []*process{c.etcd(), c.apiServer(), c.controllerManager(), c.scheduler(), c.containerd(), c.kubelet(), c.kubeProxy()} {
-		told = append(told, p.args...)
+	for _, p := range []*components.Process{c.etcd(), c.apiServer(), c.controllerManager(), c.scheduler(), c.containerd(), c.kubelet(), c.kubeProxy()} {
+		told = append(told, p.Args...)
 	}
 	for _, v := range []object{c.kubeletConfig(), c.kubeProxyConfig()} {
 		data, err := yaml.Marshal(v)

@@ -7,16 +7,18 @@ import (
 	"os/exec"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/egress-proxies/egress-proxies-operator/hack/components"
 )
 
 // cniPlugins is where Debian's package containernetworking-plugins puts them.
 const cniPlugins = "/usr/lib/cni"
 
-func (c Config) containerd() *process {
-	return &process{
-		name: "containerd", path: "containerd", logs: c.Logs,
-		args:  []string{"--config", c.path("containerd.toml")},
-		ready: func(ctx context.Context) error { return ctr(ctx, "version") },
+func (c Config) containerd() *components.Process {
+	return &components.Process{
+		Name: "containerd", Path: "containerd", Logs: c.Logs,
+		Args:  []string{"--config", c.path("containerd.toml")},
+		Ready: func(ctx context.Context) error { return ctr(ctx, "version") },
 	}
 }
 

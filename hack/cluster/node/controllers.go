@@ -1,8 +1,12 @@
 package node
 
-import "path/filepath"
+import (
+	"path/filepath"
 
-func (c Config) controllerManager() *process {
+	"github.com/egress-proxies/egress-proxies-operator/hack/components"
+)
+
+func (c Config) controllerManager() *components.Process {
 	return c.controller("kube-controller-manager", "https://127.0.0.1:10257/healthz",
 		"--use-service-account-credentials",
 		"--service-account-private-key-file="+c.pki("service-accounts.key"),
@@ -12,19 +16,19 @@ func (c Config) controllerManager() *process {
 	)
 }
 
-func (c Config) scheduler() *process {
+func (c Config) scheduler() *components.Process {
 	return c.controller("kube-scheduler", "https://127.0.0.1:10259/healthz")
 }
 
-func (c Config) controller(name, health string, args ...string) *process {
+func (c Config) controller(name, health string, args ...string) *components.Process {
 	kubeconfig := c.path(name + ".kubeconfig")
-	return &process{
-		name: name, path: filepath.Join(c.Node, name), logs: c.Logs,
-		args: append([]string{
+	return &components.Process{
+		Name: name, Path: filepath.Join(c.Node, name), Logs: c.Logs,
+		Args: append([]string{
 			"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1",
 			"--leader-elect=false", // there is one
 		}, args...),
-		ready: healthy(health),
+		Ready: healthy(health),
 	}
 }

@@ -4,18 +4,20 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"github.com/egress-proxies/egress-proxies-operator/hack/components"
 )
 
-func (c Config) kubelet() *process {
-	return &process{
-		name: "kubelet", path: filepath.Join(c.Node, "kubelet"), logs: c.Logs,
-		args: []string{
+func (c Config) kubelet() *components.Process {
+	return &components.Process{
+		Name: "kubelet", Path: filepath.Join(c.Node, "kubelet"), Logs: c.Logs,
+		Args: []string{
 			"--config=" + c.path("kubelet.yaml"),
 			"--kubeconfig=" + c.path("kubelet.kubeconfig"),
 			"--hostname-override=" + Name, "--node-ip=" + Address,
 			"--cert-dir=" + c.path("kubelet-certificates"),
 		},
-		ready: healthy("http://127.0.0.1:10248/healthz"),
+		Ready: healthy("http://127.0.0.1:10248/healthz"),
 	}
 }
 

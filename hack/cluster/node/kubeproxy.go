@@ -1,12 +1,16 @@
 package node
 
-import "path/filepath"
+import (
+	"path/filepath"
 
-func (c Config) kubeProxy() *process {
-	return &process{
-		name: "kube-proxy", path: filepath.Join(c.Node, "kube-proxy"), logs: c.Logs,
-		args:  []string{"--config=" + c.path("kube-proxy.yaml")},
-		ready: healthy("http://127.0.0.1:10256/healthz"),
+	"github.com/egress-proxies/egress-proxies-operator/hack/components"
+)
+
+func (c Config) kubeProxy() *components.Process {
+	return &components.Process{
+		Name: "kube-proxy", Path: filepath.Join(c.Node, "kube-proxy"), Logs: c.Logs,
+		Args:  []string{"--config=" + c.path("kube-proxy.yaml")},
+		Ready: healthy("http://127.0.0.1:10256/healthz"),
 	}
 }
 

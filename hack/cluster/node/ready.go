@@ -2,15 +2,14 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/egress-proxies/egress-proxies-operator/hack/components"
 )
 
 // nodeReady waits until the scheduler would place a Pod on the Node.
@@ -19,7 +18,7 @@ func (c Config) nodeReady(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return eventually(ctx, func(ctx context.Context) error {
+	return components.Eventually(ctx, func(ctx context.Context) error {
 		n, err := client.CoreV1().Nodes().Get(ctx, Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -51,7 +50,7 @@ func (c Config) serviceAccountExists(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return eventually(ctx, func(ctx context.Context) error {
+	return components.Eventually(ctx, func(ctx context.Context) error {
 		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
@@ -59,7 +58,7 @@ func (c Config) serviceAccountExists(ctx context.Context) error {
 
 // serviceAnswers waits until kube-proxy leads to the API server whoever asks its Service.
 func serviceAnswers(ctx context.Context) error {
-	return eventually(ctx, healthy("https://"+serviceIP+"/readyz"))
+	return components.Eventually(ctx, healthy("https://"+serviceIP+"/readyz"))
 }
 
 func (c Config) client() (kubernetes.Interface, error) {
@@ -68,19 +67,4 @@ func (c Config) client() (kubernetes.Interface, error) {
 		return nil, err
 	}
 	return kubernetes.NewForConfig(rest)
-}
-
-// eventually tries until check succeeds, for as long as a component may take.
-func eventually(ctx context.Context, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	var last error
-	err := wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
-	if err != nil {
-		return errors.Join(err, last)
-	}
-	return nil
 }

@@ -1,12 +1,8 @@
 package node
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -28,22 +24,5 @@ func TestSchedulable(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.reason, err, c.want)
 		}
-	}
-}
-
-func TestTheFirstFailureEndsTheOtherSteps(t *testing.T) {
-	var progress bytes.Buffer
-	l := &Cluster{progress: &progress, began: time.Now()}
-	failure := errors.New("broken")
-	err := l.together(t.Context(), []step{
-		{"patient", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
-		{"done", func(context.Context) error { return nil }},
-		{"failing", func(context.Context) error { return failure }},
-	})
-	if !errors.Is(err, failure) || !strings.HasPrefix(err.Error(), "failing: ") {
-		t.Errorf("got %v, want the first failure with its step's name", err)
-	}
-	if strings.Contains(progress.String(), "patient") {
-		t.Errorf("progress tells of what was not done:\n%s", progress.String())
 	}
 }

@@ -3,96 +3,49 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"time"
+
+	"github.com/egress-proxies/egress-proxies-operator/hack/components"
 )
 
 // Cluster is one that was brought up, at least in part.
 type Cluster struct {
 	config    Config
-	processes []*process
+	processes []*components.Process
 	progress  io.Writer
-	began     time.Time
 }
 
 // Up brings a cluster up and returns when a Pod can be created: the Node is Ready and the default ServiceAccount exists.
 // Progress, in words and seconds, goes to progress. Nothing is ever stopped here: processes end with their namespaces.
 func Up(ctx context.Context, c Config, progress io.Writer) (*Cluster, error) {
-	l := &Cluster{config: c, progress: progress, began: time.Now()}
+	l := &Cluster{config: c, progress: progress}
+	report := components.NewReport("cluster", progress)
 	etcd, apiServer, containerd := c.etcd(), c.apiServer(), c.containerd()
 	controllerManager, scheduler, kubelet, kubeProxy := c.controllerManager(), c.scheduler(), c.kubelet(), c.kubeProxy()
-	l.processes = []*process{etcd, apiServer, controllerManager, scheduler, containerd, kubelet, kubeProxy}
-	for _, stage := range [][]step{
-		{{"certificates and configuration", func(context.Context) error {
+	l.processes = []*components.Process{etcd, apiServer, controllerManager, scheduler, containerd, kubelet, kubeProxy}
+	for _, stage := range [][]components.Step{
+		{{Name: "certificates and configuration", Do: func(context.Context) error {
 			return errors.Join(c.writeIdentities(), c.writeContainerd(), c.writeKubelet(), c.writeKubeProxy())
 		}}},
 		{
-			{"etcd and kube-apiserver", inOrder(etcd.Start, apiServer.Start)},
-			{"containerd and images", inOrder(containerd.Start, c.importImages)},
+			{Name: "etcd and kube-apiserver", Do: components.InOrder(etcd.Start, apiServer.Start)},
+			{Name: "containerd and images", Do: components.InOrder(containerd.Start, c.importImages)},
 		},
 		{
-			{"kube-controller-manager", controllerManager.Start},
-			{"kube-scheduler", scheduler.Start},
-			{"kubelet", kubelet.Start},
-			{"kube-proxy", kubeProxy.Start},
+			{Name: "kube-controller-manager", Do: controllerManager.Start},
+			{Name: "kube-scheduler", Do: scheduler.Start},
+			{Name: "kubelet", Do: kubelet.Start},
+			{Name: "kube-proxy", Do: kubeProxy.Start},
 		},
 		{
-			{"node ready", c.nodeReady},
-			{"default service account", c.serviceAccountExists},
-			{"service of the API server", serviceAnswers},
+			{Name: "node ready", Do: c.nodeReady},
+			{Name: "default service account", Do: c.serviceAccountExists},
+			{Name: "service of the API server", Do: serviceAnswers},
 		},
 	} {
-		if err := l.together(ctx, stage); err != nil {
+		if err := report.Together(ctx, stage...); err != nil {
 			return l, err
 		}
 	}
 	return l, nil
-}
-
-// step is one thing to be done and waited for.
-type step struct {
-	name string
-	do   func(context.Context) error
-}
-
-// together does steps at the same time; the first that fails ends the others.
-func (l *Cluster) together(ctx context.Context, steps []step) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	results := make(chan error, len(steps))
-	for _, s := range steps {
-		go func() {
-			if err := s.do(ctx); err != nil {
-				results <- fmt.Errorf("%s: %w", s.name, err)
-				return
-			}
-			l.say(s.name)
-			results <- nil
-		}()
-	}
-	var first error
-	for range steps {
-		if err := <-results; err != nil && first == nil {
-			first = err
-			cancel()
-		}
-	}
-	return first
-}
-
-// say tells what is done, and when, counted from the beginning.
-func (l *Cluster) say(what string) {
-	fmt.Fprintf(l.progress, "cluster: %4.1f s  %s\n", time.Since(l.began).Seconds(), what)
-}
-
-func inOrder(steps ...func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		for _, s := range steps {
-			if err := s(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 }

@@ -1,0 +1,2 @@
+// Package guest makes the disk of a guest for hack/hypervisor.
+package guest
