@@ -84,6 +84,8 @@ func (c *compute) provider(w *world) provider.Provider {
 	config := fmt.Sprintf("project: %s\nendpoint: %s/%s/compute/v1/\nanonymous: true\n", project, c.x.url, e.name)
 	if c.rule {
 		config += "firewall: {manage: true, sourceRanges: [192.0.2.0/24]}\n"
+	} else {
+		config += "firewall: {existingSourceRanges: [192.0.2.0/24]}\n"
 	}
 	block, err := registry.ParseBlock(gcp.Type, []byte(config))
 	w.must(err)

@@ -53,7 +53,7 @@ type Config struct {
 	ServiceAccount ServiceAccount `json:"serviceAccount"`
 	// Labels are put on VMs and disks besides the marks, to tell costs apart for example.
 	Labels map[string]string `json:"labels"`
-	// Firewall says whether the operator keeps a rule that lets crawlers in.
+	// Firewall says who can reach VMs: the operator keeps a rule, or one of the administrator's restricts them.
 	Firewall Firewall `json:"firewall"`
 	// CredentialsFile is the absolute path of a service account key or of a workload identity configuration; it is read
 	// anew when it has changed. When empty, application default credentials are used.
@@ -72,11 +72,14 @@ type ServiceAccount struct {
 	Scopes []string `json:"scopes"`
 }
 
-// Firewall is how a managed rule is made.
+// Firewall is how a managed rule is made, or what the administrator's own does.
 type Firewall struct {
 	Manage bool `json:"manage"`
-	// SourceRanges are the IPv4 networks of crawlers and of the operator itself, which probes.
+	// SourceRanges are the IPv4 networks of crawlers and of the operator itself, which probes. With Manage.
 	SourceRanges []netip.Prefix `json:"sourceRanges"`
+	// ExistingSourceRanges are the IPv4 networks to which rules that are not the operator's restrict clients. That is taken
+	// on trust, and makes Proxies without credentials possible. Without Manage.
+	ExistingSourceRanges []netip.Prefix `json:"existingSourceRanges"`
 }
 
 var (

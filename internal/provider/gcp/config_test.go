@@ -12,7 +12,7 @@ import (
 const fullBlock = `
 project: crawlers-123456
 regions: [europe-west3, northamerica-northeast1]
-network: projects/host/global/networks/crawl
+network: projects/crawlers-123456/global/networks/crawl
 subnetworks: {europe-west3: regions/europe-west3/subnetworks/crawlers}
 networkTag: exits
 addressType: internal
@@ -75,6 +75,9 @@ func TestConfigurationsThatAreFine(t *testing.T) {
 		"{project: crawlers, serviceAccount: {email: default}}",
 		"{project: crawlers, serviceAccount: {email: 12345-compute@developer.gserviceaccount.com}}",
 		"{project: crawlers, firewall: {manage: true, sourceRanges: [0.0.0.0/2, 128.0.0.0/2]}}",
+		"{project: crawlers, firewall: {manage: true, sourceRanges: [192.0.2.0/24]}, network: projects/crawlers/global/networks/crawl}",
+		"{project: crawlers, firewall: {manage: true, sourceRanges: [192.0.2.0/24]}, network: 'https://compute.googleapis.com/compute/v1/projects/crawlers/global/networks/crawl'}",
+		"{project: crawlers, firewall: {existingSourceRanges: [192.0.2.0/24]}, network: projects/host-1/global/networks/crawl}",
 		"{project: crawlers, firewall: {manage: true, sourceRanges: [" + strings.Join(ranges, ", ") + "]}}",
 		"{project: crawlers, endpoint: 'http://127.0.0.1:8080', anonymous: true}", "{project: crawlers, endpoint: 'http://[::1]:8080/'}",
 		"{project: crawlers, endpoint: 'http://localhost:8080', credentialsFile: /key.json}",

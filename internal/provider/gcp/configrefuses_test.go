@@ -30,6 +30,8 @@ func many(n int, format string) string {
 // Errors name the entry, the key and the value.
 func TestConfigurationsThatAreRefused(t *testing.T) {
 	ranges := func(list string) string { return "firewall: {manage: true, sourceRanges: [" + list + "]}" }
+	existing := func(list string) string { return "firewall: {existingSourceRanges: [" + list + "]}" }
+	in := func(network string) string { return ranges("192.0.2.0/24") + "\nnetwork: " + network }
 	for _, tc := range []struct{ text, key, says string }{
 		{"projct: x", "projct", "unknown key"},
 		{"project: ''", "project", `""`},
@@ -81,6 +83,16 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		{ranges("192.0.2.1"), "firewall.sourceRanges[0]", "192.0.2.1"},
 		{ranges("''"), "firewall.sourceRanges[0]", "want"},
 		{ranges(strings.Repeat("192.0.2.0/24, ", 257)), "firewall.sourceRanges", "257"},
+		{"firewall: {manage: true, sourceRanges: [192.0.2.0/24], existingSourceRanges: [192.0.2.0/24]}", "firewall.existingSourceRanges", "firewall.manage"},
+		{existing("0.0.0.0/0"), "firewall.existingSourceRanges[0]", "admits everybody"},
+		{existing("192.0.2.0/24, '::/0'"), "firewall.existingSourceRanges[1]", "IPv4"},
+		{existing("0.0.0.0/2, 64.0.0.0/2"), "firewall.existingSourceRanges", `"0.0.0.0/1"`},
+		{existing("192.0.2.1/24"), "firewall.existingSourceRanges[0]", `did you mean "192.0.2.0/24"`},
+		{existing(strings.Repeat("192.0.2.0/24, ", 257)), "firewall.existingSourceRanges", "257"},
+		// A Shared VPC.
+		{in("projects/host-1/global/networks/crawl"), "firewall.manage", `network "projects/host-1/global/networks/crawl" is of project "host-1"`},
+		{in("https://www.googleapis.com/compute/v1/projects/host-1/global/networks/crawl"), "firewall.manage", `"host-1"`},
+		{in("projects/crawlers2/global/networks/crawl"), "firewall.manage", `"crawlers2"`},
 		{"firewall: {manage: 'yes'}", "firewall.manage", "true or false"},
 		{"credentialsFile: key.json", "credentialsFile", "key.json"},
 		{"anonymous: true", "anonymous", "endpoint"},

@@ -22,7 +22,7 @@ func (w *world) sent() (n int) {
 func TestTheSteadyStateIsCheap(t *testing.T) {
 	const instances, minutes, phase = 1000, 30, 50 * time.Second
 	w := newT(t, gcpemulator.Options{})
-	w.extra = "regions: [us-central1]\n" + managed
+	w.extra, w.firewall = "regions: [us-central1]\n", managed
 	p := w.provider()
 	ref, _ := w.create(p)
 	w.fill(instances - 1)

@@ -84,6 +84,7 @@ func TestIdentityIsKeptToTheLetter(t *testing.T) {
 	})
 	labels := marked(req.UID, 1)
 	labels[provider.LabelSpec], labels["proxy-operator-port"], labels["team"] = req.Spec, "8080", "crawling"
+	labels["proxy-operator-address"] = "external"
 	vm := w.vm(ref)
 	disk, err := w.sdk().Disks.Get("project-a", "us-central1-a", vm.Name).Context(t.Context()).Do()
 	must(w.t, err)
@@ -116,5 +117,15 @@ func TestWithoutCloudInitThereIsNoMetadata(t *testing.T) {
 	ref, _ := w.create(w.provider())
 	if vm := w.vm(ref); len(vm.Metadata.Items) > 0 || len(vm.ServiceAccounts) > 0 {
 		t.Errorf("metadata %+v, accounts %+v", vm.Metadata.Items, vm.ServiceAccounts)
+	}
+}
+
+// Compute Engine takes spot VMs only so.
+func TestSpotVMsNeitherMigrateNorComeBack(t *testing.T) {
+	w := newT(t, gcpemulator.Options{})
+	w.extra = "provisioning: spot\n"
+	ref, _ := w.create(w.provider())
+	if s := w.vm(ref).Scheduling; s.OnHostMaintenance != "TERMINATE" || s.AutomaticRestart == nil || *s.AutomaticRestart {
+		t.Errorf("%+v", s)
 	}
 }

@@ -24,8 +24,11 @@
 //
 // # Firewall
 //
-// With firewall.manage, one rule of the entry admits the source ranges to the ports that instances with the network tag use.
-// Create adds its port before it sends the VM; each list sets the rule to what is needed, and removes it with the last
-// instance. What a hand has changed is set right within ten minutes. A rule of that name that does not carry this installation's
-// marks is left alone, and then nothing is created.
+// With firewall.manage, one rule admits the source ranges to the ports that instances with the network tag use. Its name
+// follows from entry, network and tag. Create adds its port before it sends the VM; each list sets the rule to what is needed,
+// and removes it with the last instance. What a hand has changed is set right within ten minutes. A rule of that name that does
+// not carry this installation's marks is left alone, and then nothing is created.
+//
+// What gets an external address has to be restricted by credentials, by that rule or, as the entry declares, by rules that
+// others keep; else it is refused.
 package gcp

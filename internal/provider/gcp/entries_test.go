@@ -2,6 +2,7 @@ package gcp_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
@@ -12,9 +13,10 @@ import (
 func TestTwoEntriesOnOneProject(t *testing.T) {
 	w := newT(t, gcpemulator.Options{})
 	european := func(r *provider.CreateRequest) { r.Placement.Zone = "europe-west1-b" }
-	w.extra = managed + "regions: [us-central1]\nnetworkTag: us\n"
+	w.firewall = managed
+	w.extra = "regions: [us-central1]\nnetworkTag: us\n"
 	us := w.providerOf("cloud-us", owner)
-	w.extra = managed + "regions: [europe-west1]\nnetworkTag: eu\n"
+	w.extra = "regions: [europe-west1]\nnetworkTag: eu\n"
 	eu := w.providerOf("cloud-eu", owner)
 	a, _ := w.create(us)
 	b, _ := w.create(eu, european, port(8080))
@@ -40,6 +42,24 @@ func TestTwoEntriesOnOneProject(t *testing.T) {
 	w.minutes(eu, 2)
 	if rules := w.rules(); len(rules) != 1 || rules[0].TargetTags[0] != "eu" {
 		t.Errorf("the rules are %+v", rules)
+	}
+}
+
+// Entries with the same tag keep a rule each, too: one's sources may not be the other's.
+func TestTwoEntriesOfOneTag(t *testing.T) {
+	w := newT(t, gcpemulator.Options{})
+	w.firewall = managed
+	one := w.providerOf("one", owner)
+	w.firewall = "firewall: {manage: true, sourceRanges: [203.0.113.0/24]}\n"
+	two := w.providerOf("two", owner)
+	w.create(one)
+	w.create(two)
+	sources := map[string]bool{}
+	for _, r := range w.rules() {
+		sources[strings.Join(r.SourceRanges, ",")] = true
+	}
+	if len(sources) != 2 || !sources["192.0.2.0/24,198.51.100.0/24"] || !sources["203.0.113.0/24"] {
+		t.Errorf("the rules are of %v", sources)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	compute "google.golang.org/api/compute/v1"
+
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 	"github.com/egress-proxies/egress-proxies-operator/test/gcpemulator"
 )
@@ -86,7 +88,7 @@ func TestTheRuleFollowsTheEntry(t *testing.T) {
 	w, p := newManaged(t, gcpemulator.Options{})
 	w.create(p)
 	w.create(p, port(8080))
-	w.extra = "firewall: {manage: true, sourceRanges: [203.0.113.0/24]}\n"
+	w.firewall = "firewall: {manage: true, sourceRanges: [203.0.113.0/24]}\n"
 	next := w.provider()
 	w.create(next, port(9090)) // before the first list
 	if r := w.rules()[0]; !slices.Equal(r.SourceRanges, []string{"203.0.113.0/24"}) {
@@ -132,6 +134,37 @@ func TestCreationsSideBySide(t *testing.T) {
 			w.minutes(p, 5)
 			w.expectOpen(t, "later", strings.Join(want, ","))
 		})
+	}
+}
+
+// Of a rule, Compute Engine lets nobody change the network, nor whether it allows or denies: it is made anew.
+func TestARuleThatCannotBeMendedIsMadeAnew(t *testing.T) {
+	for name, change := range map[string]func(*compute.Firewall){
+		"another network": func(f *compute.Firewall) { f.Network = "global/networks/other" },
+		"denied": func(f *compute.Firewall) {
+			f.Denied, f.Allowed = []*compute.FirewallDenied{{IPProtocol: "tcp", Ports: []string{"3128"}}}, nil
+		},
+	} {
+		w, p := newManaged(t, gcpemulator.Options{})
+		w.create(p)
+		w.minutes(p, 3)
+		w.edit(change)
+		n := w.emulator.Calls("firewalls.update")
+		w.minutes(p, 12)
+		if removed, updated := w.emulator.Calls("firewalls.delete"), w.emulator.Calls("firewalls.update")-n; removed != 1 || updated != 0 {
+			t.Errorf("%s: %d removals, %d updates", name, removed, updated)
+		}
+		w.expectOpen(t, name, "3128")
+
+		// Meanwhile nothing is created that nobody could reach.
+		w.edit(change)
+		next, req := w.provider(), w.request()
+		expect(t, name+", Create", next.Create(t.Context(), req, w.ref(req, 1)), provider.ErrTransient, "", "is being removed")
+		if left := w.left(); len(left) != 2 {
+			t.Errorf("%s: left is %q", name, left)
+		}
+		must(w.t, next.Create(t.Context(), req, w.ref(req, 1)))
+		w.expectOpen(t, name+", with the next try", "3128")
 	}
 }
 

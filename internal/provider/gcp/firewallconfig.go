@@ -3,26 +3,44 @@ package gcp
 import (
 	"fmt"
 	"net/netip"
+	"regexp"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
 
+// projectOf finds the project in a network's URL or a part of one.
+var projectOf = regexp.MustCompile(`(?:^|/)projects/([^/]+)/`)
+
 func checkFirewall(block provider.Block, c Config) error {
-	ranges := c.Firewall.SourceRanges
-	if !c.Firewall.Manage {
-		if len(ranges) > 0 {
-			return block.Errorf("firewall.sourceRanges", "they have no effect without firewall.manage")
-		}
+	f := c.Firewall
+	switch {
+	case f.Manage && len(f.ExistingSourceRanges) > 0:
+		return block.Errorf("firewall.existingSourceRanges", "with firewall.manage the rule is the operator's; name the networks in firewall.sourceRanges")
+	case f.Manage && len(f.SourceRanges) == 0:
+		return block.Errorf("firewall.sourceRanges", "a managed rule needs the networks of crawlers and of the operator")
+	case !f.Manage && len(f.SourceRanges) > 0:
+		return block.Errorf("firewall.sourceRanges", "they have no effect without firewall.manage; what rules of your own admit belongs in firewall.existingSourceRanges")
+	}
+	if m := projectOf.FindStringSubmatch(c.Network); f.Manage && m != nil && m[1] != c.Project {
+		// A Shared VPC: its rules are those of the host project.
+		return block.Errorf("firewall.manage", "network %q is of project %q, and rules are kept in project %q alone; set it to false and make the rule there",
+			c.Network, m[1], c.Project)
+	}
+	if err := checkRanges(block, "firewall.sourceRanges", f.SourceRanges); err != nil {
+		return err
+	}
+	return checkRanges(block, "firewall.existingSourceRanges", f.ExistingSourceRanges)
+}
+
+func checkRanges(block provider.Block, list string, ranges []netip.Prefix) error {
+	if len(ranges) == 0 {
 		return nil
 	}
-	if len(ranges) == 0 {
-		return block.Errorf("firewall.sourceRanges", "a managed rule needs the networks of crawlers and of the operator")
-	}
 	if len(ranges) > maxSourceRanges {
-		return block.Errorf("firewall.sourceRanges", "%d entries, at most %d are allowed", len(ranges), maxSourceRanges)
+		return block.Errorf(list, "%d entries, at most %d are allowed", len(ranges), maxSourceRanges)
 	}
 	for i, n := range ranges {
-		key := fmt.Sprintf("firewall.sourceRanges[%d]", i)
+		key := fmt.Sprintf("%s[%d]", list, i)
 		switch {
 		case !n.IsValid():
 			return block.Errorf(key, "empty; want a network such as 192.0.2.0/24")
@@ -38,7 +56,7 @@ func checkFirewall(block provider.Block, c Config) error {
 		}
 	}
 	if all := widest(ranges); all.Bits() < 2 {
-		return block.Errorf("firewall.sourceRanges", "together they have all of %q, which admits everybody; name the networks of your crawlers", all)
+		return block.Errorf(list, "together they have all of %q, which admits everybody; name the networks of your crawlers", all)
 	}
 	return nil
 }

@@ -62,3 +62,23 @@ func TestAListThatWasOvertakenClosesNoPort(t *testing.T) {
 	<-done
 	w.expectOpen(t, "after both", "3128,8080")
 }
+
+// What another process of this operator has opened since the last list stays open when this one opens more.
+func TestAPortThatAnotherProcessHasOpenedStaysOpen(t *testing.T) {
+	w, p := newManaged(t, gcpemulator.Options{})
+	w.create(p)
+	w.minutes(p, 3)
+	w.create(w.provider(), port(9090))
+	w.advance(10 * time.Minute) // what p knows of the rule has expired
+	w.create(p, port(8080))
+	w.expectOpen(t, "without a list", "3128,8080,9090")
+}
+
+// Without VMs and without a rule there is nothing to do.
+func TestNoRuleIsRemovedThatIsNotThere(t *testing.T) {
+	w, p := newManaged(t, gcpemulator.Options{})
+	w.minutes(p, 3)
+	if n := w.emulator.Calls("firewalls.delete"); n != 0 {
+		t.Errorf("%d removals", n)
+	}
+}

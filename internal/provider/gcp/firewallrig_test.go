@@ -12,12 +12,16 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/test/gcpemulator"
 )
 
-const managed = "firewall: {manage: true, sourceRanges: [198.51.100.0/24, 192.0.2.0/24]}\n"
+const (
+	managed = "firewall: {manage: true, sourceRanges: [198.51.100.0/24, 192.0.2.0/24]}\n"
+	// restricted is what an administrator declares who keeps the rule.
+	restricted = "firewall: {existingSourceRanges: [192.0.2.0/24]}\n"
+)
 
 func newManaged(t *testing.T, opts gcpemulator.Options) (*world, *gcp.Provider) {
 	t.Helper()
 	w := newT(t, opts)
-	w.extra = managed
+	w.firewall = managed
 	return w, w.provider()
 }
 

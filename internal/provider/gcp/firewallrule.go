@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	compute "google.golang.org/api/compute/v1"
 
@@ -17,8 +18,8 @@ const (
 	priority = 1000
 )
 
-func newRule(o provider.Owner, entry string) rule {
-	return rule{name: ruleName(o, entry), held: make(chan struct{}, 1), soon: map[string]opening{}}
+func newRule(o provider.Owner, entry string, c Config) rule {
+	return rule{name: ruleName(o, entry, c), held: make(chan struct{}, 1), soon: map[string]opening{}}
 }
 
 // hold waits for its turn, or for the end of ctx.
@@ -40,9 +41,10 @@ func (e *foreignRuleError) Error() string {
 	return fmt.Sprintf("firewall rule %s is not this operator's; remove it, or give the provider entry another name", e.name)
 }
 
-// ruleName belongs to one entry of one installation, and fits into 63 characters.
-func ruleName(o provider.Owner, entry string) string {
-	sum := sha256.Sum256([]byte(o.Installation + "/" + o.Cluster + "/" + entry))
+// ruleName belongs to one entry of one installation, and fits into 63 characters. With another network or tag the entry has
+// another rule: the one there was stays for the VMs that it is of, which would be cut off all at once otherwise.
+func ruleName(o provider.Owner, entry string, c Config) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{o.Installation, o.Cluster, entry, lastOf(c.Network), c.NetworkTag}, "/")))
 	return fmt.Sprintf("egress-proxies-%x", sum[:8])
 }
 

@@ -70,7 +70,7 @@ func (o Settings) New(_ context.Context, opts provider.Options) (provider.Provid
 	w.Visibility = visibility
 	return &Provider{
 		name: opts.Name, config: c, api: s, owner: opts.Owner, window: w,
-		rule: newRule(opts.Owner, opts.Name),
+		rule: newRule(opts.Owner, opts.Name, c),
 	}, nil
 }
 

@@ -148,7 +148,8 @@ func newRun(t *testing.T) *run {
 	if end, ok := t.Deadline(); ok && time.Until(end) < lifeTime+cleanupTime+30*time.Second {
 		t.Fatal("there is no time to remove what is made: run it with -timeout 15m")
 	}
-	r.config = fmt.Sprintf("project: %s\nnetwork: %s\n", r.project, or("EPX_GCP_NETWORK", "global/networks/default"))
+	// Nothing listens on the VM, and no rule lets anybody in.
+	r.config = fmt.Sprintf("project: %s\nfirewall: {existingSourceRanges: [192.0.2.0/24]}\nnetwork: %s\n", r.project, or("EPX_GCP_NETWORK", "global/networks/default"))
 	endpoint := os.Getenv("EPX_GCP_ENDPOINT")
 	anonymous := strings.HasPrefix(endpoint, "http:")
 	var opts []option.ClientOption

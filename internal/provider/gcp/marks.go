@@ -11,7 +11,9 @@ import (
 
 const (
 	// labelPort is where the proxy on the VM listens.
-	labelPort     = "proxy-operator-port"
+	labelPort = "proxy-operator-port"
+	// labelAddress is which address crawlers connect to, external or internal: a VM keeps the one that it was made with.
+	labelAddress  = "proxy-operator-address"
 	labelReserved = "proxy-operator-"
 	// described is what descriptions begin with; namespace and name of the Proxy follow. Labels cannot hold them: they may be
 	// longer, and have dots.
@@ -20,7 +22,7 @@ const (
 
 func reserved(key string) bool { return strings.HasPrefix(key, labelReserved) }
 
-// labels are the marks and the port, and what the entry adds.
+// labels are the marks, port and kind of address, and what the entry adds.
 func (p *Provider) labels(m provider.Marks, port int32) map[string]string {
 	all := maps.Clone(p.config.Labels)
 	if all == nil {
@@ -31,7 +33,7 @@ func (p *Provider) labels(m provider.Marks, port int32) map[string]string {
 			all[key] = value
 		}
 	}
-	all[labelPort] = strconv.Itoa(int(port))
+	all[labelPort], all[labelAddress] = strconv.Itoa(int(port)), p.config.AddressType
 	return all
 }
 

@@ -41,6 +41,26 @@ func (p *Provider) check(op, id string, req provider.CreateRequest) error {
 			return provider.Wrap(provider.ErrPermanent, op, p.name, id, problem)
 		}
 	}
+	if problem := p.checkOpen(req); problem != nil {
+		return provider.Wrap(provider.ErrPermanent, op, p.name, id, problem).WithReason(provider.ReasonOpenProxyRefused)
+	}
+	return nil
+}
+
+// checkOpen refuses what anybody on the internet could use, as far as it can be told from here. Credentials count where they
+// reach the VM: nothing on it can ask for a password that it was not given.
+func (p *Provider) checkOpen(req provider.CreateRequest) error {
+	const cure = "or give provider %s firewall.manage with sourceRanges, or firewall.existingSourceRanges if rules of your own restrict clients"
+	f := p.config.Firewall
+	switch {
+	case p.config.AddressType == internal || f.Manage || len(f.ExistingSourceRanges) > 0:
+		return nil
+	case req.Credentials == nil:
+		return fmt.Errorf("spec.auth is missing, and the VM has an external address that nothing restricts: anybody could use the proxy; set it, "+cure, p.name)
+	case req.Credentials.Password == "" || !strings.Contains(req.CloudInit, req.Credentials.Password):
+		return fmt.Errorf("spec.auth has no effect, for cloudInit does not use ${PROXY_PASSWORD}, and the VM has an external address that nothing "+
+			"restricts: anybody could use the proxy; use it, "+cure, p.name)
+	}
 	return nil
 }
 

@@ -33,7 +33,8 @@ import (
 
 const sampleFile = "../../../config/samples/proxy_gcp.yaml"
 
-// TestSample: the API server takes the sample's objects, and the provider of the entry in its comment what they ask for.
+// TestSample: the API server takes the sample's objects, and the provider of the entry in its comment what they ask for, as does
+// one without a firewall: the sample's credentials restrict it, too.
 func TestSample(t *testing.T) {
 	cfg, stop, err := controlplane.Start(t.Context())
 	if err != nil {
@@ -56,20 +57,26 @@ func TestSample(t *testing.T) {
 		}
 	}
 
-	p := entryOf(t, uncommented(textOf(t, sampleFile), "#   "))
 	proxy, template := sampleProxy(t)
 	uid := "00000000-0000-4000-8000-000000000001"
 	req := provider.CreateRequest{
-		Name: provider.NameFromUID(uid), UID: uid, Namespace: "default", ProxyName: proxy.Name, Port: proxy.Spec.ListenPort(), CloudInit: template,
+		Name: provider.NameFromUID(uid), UID: uid, Namespace: "default", ProxyName: proxy.Name, Port: proxy.Spec.ListenPort(), CloudInit: filled(template),
 		Placement: provider.Placement{
 			Region: proxy.Spec.Placement.Region, Zone: proxy.Spec.Placement.Zone,
 			MachineType: proxy.Spec.Placement.MachineType, Image: proxy.Spec.Placement.Image,
 		},
-		Spec: "v1-0123456789abcdef",
+		Credentials: &provider.Credentials{Username: "crawler", Password: "change-me"}, Spec: "v1-0123456789abcdef",
 	}
-	if _, err := p.Plan(t.Context(), req); err != nil {
-		t.Error(err)
+	for _, config := range []string{uncommented(textOf(t, sampleFile), "#   "), "providers: [{name: cloud, type: gcp, gcp: {project: crawlers-123456}}]"} {
+		if _, err := entryOf(t, config).Plan(t.Context(), req); err != nil {
+			t.Errorf("%v\n%s", err, config)
+		}
 	}
+}
+
+// filled is a template as the VM of the sample gets it.
+func filled(template string) string {
+	return strings.NewReplacer("${PROXY_PORT}", "3128", "${PROXY_USERNAME}", "crawler", "${PROXY_PASSWORD}", "change-me").Replace(template)
 }
 
 // TestConfigExamplesDecode: what the page and the sample of a configuration show can be taken over, and the page names every
@@ -155,7 +162,7 @@ func TestSampleSquidParses(t *testing.T) {
 		t.Skip("squid is not installed (Debian and Ubuntu: apt-get install squid)")
 	}
 	_, template := sampleProxy(t)
-	filled := strings.NewReplacer("${PROXY_PORT}", "3128", "${PROXY_USERNAME}", "crawler", "${PROXY_PASSWORD}", "change-me").Replace(template)
+	filled := filled(template)
 	if strings.Contains(filled, "${") {
 		t.Error("there is a variable that nobody fills in")
 	}

@@ -41,8 +41,12 @@ func (p *Provider) stateOf(vm *compute.Instance) condition {
 
 func (p *Provider) running(vm *compute.Instance) condition {
 	c := condition{state: provider.StateRunning}
+	kind := vm.Labels[labelAddress]
+	if kind != external && kind != internal {
+		kind = p.config.AddressType
+	}
 	for _, nic := range vm.NetworkInterfaces {
-		if p.config.AddressType == internal {
+		if kind == internal {
 			c.ip = nic.NetworkIP
 		} else {
 			for _, a := range nic.AccessConfigs {
@@ -58,7 +62,7 @@ func (p *Provider) running(vm *compute.Instance) condition {
 	}
 	switch {
 	case c.ip == "":
-		return condition{state: provider.StateProvisioning, message: "the VM runs and has no " + p.config.AddressType + " address"}
+		return condition{state: provider.StateProvisioning, message: "the VM runs and has no " + kind + " address"}
 	case portOf(vm.Labels) == 0:
 		return condition{state: provider.StateUnknown, message: "the VM's label " + labelPort + " is not a port"}
 	}

@@ -126,7 +126,7 @@ func (w *traced) call(t *testing.T, op string, do func(context.Context) error) (
 func TestEveryRequestIsAChildOfItsCall(t *testing.T) {
 	otel.SetTextMapPropagator(propagation.TraceContext{})
 	t.Cleanup(func() { otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator()) })
-	w := newTraced(t, func(w *world) { w.extra = managed })
+	w := newTraced(t, func(w *world) { w.firewall = managed })
 	req := w.secret()
 	ref := w.ref(req, 1)
 	gone := w.ref(w.request(), 1)

@@ -24,6 +24,7 @@ type world struct {
 	emulator *gcpemulator.Server
 	window   provider.Window
 	extra    string // further lines of the entry's block
+	firewall string // and its line about clients
 	settings gcp.Settings
 
 	mu    sync.Mutex
@@ -43,7 +44,7 @@ func newWorld(t providertest.T, opts gcpemulator.Options) *world {
 		}
 	})
 	return &world{
-		t: t, emulator: e, clock: c,
+		t: t, emulator: e, clock: c, firewall: restricted,
 		window: provider.Window{Clock: c, CallTimeout: 30 * time.Second, Visibility: gcp.Visibility, Skew: 5 * time.Second},
 	}
 }
@@ -66,7 +67,7 @@ func (w *world) providerOf(name string, o provider.Owner) *gcp.Provider {
 }
 
 func (w *world) open(name string, o provider.Owner, config string) (*gcp.Provider, error) {
-	block, err := registry.ParseBlock(gcp.Type, []byte(config))
+	block, err := registry.ParseBlock(gcp.Type, []byte(config+w.firewall))
 	if err != nil {
 		return nil, err
 	}
