@@ -68,6 +68,28 @@ else
 	  $(GO) run ./hack/cluster -logs $(E2E)/logs $(patsubst %,-image $(E2E)/%.tar,operator squid target) -- test/e2e/kubernetes/run
 endif
 
+.PHONY: e2e-kvm
+e2e-kvm: ## Prove the provider kvm: on a real libvirt made for it, with guests that boot (Linux, root, see hack/hypervisor/install).
+	$(GO) run ./hack/hypervisor -check
+	@# Compiled before, for the hypervisor's network leads nowhere.
+	$(GO) test -c -tags e2e -o /dev/null ./internal/provider/kvm ./test/crash ./test/e2e/kvm
+	CGO_ENABLED=0 $(GO) build -trimpath -o dist/e2e-kvm/operator ./cmd/operator
+	image=$$($(GO) run ./hack/hypervisor/image) && assets=$$($(GO) run ./hack/controlplane) && \
+	  E2E_OPERATOR=$(CURDIR)/dist/e2e-kvm/operator KUBEBUILDER_ASSETS=$$assets \
+	  $(GO) run ./hack/hypervisor -logs dist/e2e-kvm/logs -hosts 2 -image "$$image" -- test/e2e/kvm/run
+
+.PHONY: kvm-ssh-secret
+kvm-ssh-secret: ## Put KEY=… and KNOWN_HOSTS=…, two files, into the Secret kvm-ssh of NAMESPACE (egress-proxies-system), for the provider kvm.
+	@check() { \
+	  test -n "$$2" || { echo "kvm-ssh-secret: $$1 names no file; usage: make kvm-ssh-secret KEY=FILE KNOWN_HOSTS=FILE [NAMESPACE=…]"; exit 2; }; \
+	  test -f "$$2" || { echo "kvm-ssh-secret: $$1: no file $$2"; exit 2; }; \
+	  test -r "$$2" || { echo "kvm-ssh-secret: $$1: $$2 cannot be read"; exit 2; }; \
+	  test -s "$$2" || { echo "kvm-ssh-secret: $$1: $$2 is empty"; exit 2; }; \
+	} >&2; check KEY '$(KEY)'; check KNOWN_HOSTS '$(KNOWN_HOSTS)'
+	@# Applied on the server's side, so that no copy of the key lands in an annotation.
+	kubectl create secret generic kvm-ssh --namespace='$(or $(NAMESPACE),egress-proxies-system)' --from-file=key='$(KEY)' \
+	  --from-file=known_hosts='$(KNOWN_HOSTS)' --dry-run=client -o yaml | kubectl apply --server-side --force-conflicts -f -
+
 .PHONY: demo
 demo: build controlplane ## Show the whole system on this machine; DEMO=once ends after the proof.
 	@# Not through go run, which ends with an error when it is interrupted, however orderly the demo ends.

@@ -36,7 +36,7 @@ func reached(c HostConfig) func(ctx context.Context) (net.Conn, error) {
 	return t.Dial
 }
 
-func newHost(c HostConfig, s Seams, clk session.Clock) *host {
+func newHost(c HostConfig, s Seams, clk session.Clock, slots chan struct{}) *host {
 	h := &host{config: c}
 	opts := session.Options{
 		Name: c.Name, Dial: reached(c), UUID: c.HostUUID, Clock: clk,
@@ -54,7 +54,7 @@ func newHost(c HostConfig, s Seams, clk session.Clock) *host {
 		opts.Speak = s.Speak(c)
 	}
 	h.shared.host = session.New(opts)
-	h.images = newCache(h, clk, s.Client)
+	h.images = newCache(h, clk, s.Client, slots)
 	return h
 }
 

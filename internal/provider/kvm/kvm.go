@@ -17,6 +17,10 @@ import (
 // QEMU_JOB_WAIT_TIME).
 const visibility = 30 * time.Second
 
+// maxDownloads bounds the downloads of base images at a time, over all hosts: each takes 4 MiB for what it sends, and shares
+// the operator's way to the network.
+const maxDownloads = 4
+
 // Provider runs libvirt domains. It is safe for concurrent use, also by several operator processes.
 type Provider struct {
 	name   string
@@ -46,8 +50,9 @@ func newProvider(opts provider.Options, c Config, s Seams) *Provider {
 	w := opts.Window
 	w.Visibility = visibility
 	p := &Provider{name: opts.Name, config: c, owner: opts.Owner, window: w, hosts: map[string]*host{}}
+	slots := make(chan struct{}, maxDownloads)
 	for _, h := range c.Hosts {
-		p.hosts[h.Name] = newHost(h, s, ticking(w.Clock))
+		p.hosts[h.Name] = newHost(h, s, ticking(w.Clock), slots)
 	}
 	return p
 }

@@ -61,7 +61,7 @@ func lined(ctx context.Context) context.Context {
 
 // values are those besides the host.
 func (c call) values() []any {
-	v := []any{"provider", c.provider, "op", c.op, "name", c.name}
+	v := []any{"provider", c.provider, "op", c.op, "domain", c.name}
 	if c.id != "" {
 		v = append(v, "id", c.id)
 	}

@@ -17,9 +17,9 @@ const basePrefix = "epx-base-"
 
 // newCache returns the base images of a host. A download has a connection of its own: it takes long, and what ends it must
 // not end anything else.
-func newCache(h *host, clk session.Clock, client *http.Client) *baseimage.Cache {
+func newCache(h *host, clk session.Clock, client *http.Client, slots chan struct{}) *baseimage.Cache {
 	return baseimage.New(baseimage.Options{
-		Host: h.config.Name, Prefix: basePrefix, Clock: clk, HTTPClient: client,
+		Host: h.config.Name, Prefix: basePrefix, Clock: clk, HTTPClient: client, Slots: slots,
 		Open: func(ctx context.Context) (baseimage.Store, io.Closer, error) {
 			link, err := h.shared.host.Open(ctx)
 			if err != nil {
