@@ -11,9 +11,10 @@ import (
 // an *Error (see Wrap); Class tells what to do about it.
 type Provider interface {
 	// Plan validates req and decides the ID under which it would be created. The last element of an ID is
-	// CreateRequest.Name; whatever is listed under another one counts as somebody else's (see NamedFor). Plan has no
-	// side effect. It fails with ErrPermanent and a message naming the field and value that can never be satisfied, or
-	// with ErrQuotaExceeded where the scope is known to be full.
+	// CreateRequest.Name; whatever is listed under another one counts as somebody else's (see NamedFor). Plan makes and
+	// changes nothing that belongs to an instance; inputs that instances share (a base image) it may have prepared in the
+	// background, and fails with ErrTransient until they are there. It fails with ErrPermanent and a message naming the field
+	// and value that can never be satisfied, or with ErrQuotaExceeded where the scope is known to be full.
 	Plan(ctx context.Context, req CreateRequest) (id string, err error)
 
 	// Create asks the backend for the instance that ref records. It refuses with ErrPermanent when Plan(req) is not
@@ -64,6 +65,12 @@ type Ref struct {
 	RequestedAt time.Time
 	// Identity, where set, narrows a Delete to the instance that a List or Get showed under that identity.
 	Identity string
+}
+
+// PlanTargeter is implemented by providers whose Plan asks the backend. The others' Plan is not limited.
+type PlanTargeter interface {
+	// PlanTarget names the part of the backend that Plan of req goes to, "" for none. It does not block.
+	PlanTarget(req CreateRequest) string
 }
 
 // Placement says where and on what an instance runs; see the provider's page for what each member means.

@@ -22,11 +22,13 @@ import (
 // soon, or provider.ReasonUnreachable with the delay until the next try. Any answer counts, also an error; a call has none
 // when its own deadline passed (after a second at least), or when it failed with provider.ReasonUnreachable.
 //
-// ListByTag speaks to all targets and is a target of its own. Plan is not limited: it has no side effect and no ref.
+// ListByTag speaks to all targets and is a target of its own. Plan is limited where it says which target it asks
+// (provider.PlanTargeter).
 // The result implements provider.CredentialUpdater exactly when p does.
 func WithGuard(p provider.Provider, name string, c clock.PassiveClock) provider.Provider {
 	g := &guarded{Provider: p, name: name, clock: c, targets: map[string]*target{}}
 	g.targeter, _ = As[provider.Targeter](p)
+	g.planner, _ = As[provider.PlanTargeter](p)
 	if u, ok := As[provider.CredentialUpdater](p); ok {
 		return &guardedUpdater{guarded: g, updater: u}
 	}
@@ -40,7 +42,8 @@ type guarded struct {
 	provider.Provider
 	name     string
 	clock    clock.PassiveClock
-	targeter provider.Targeter // nil: everything is one target
+	targeter provider.Targeter     // nil: everything is one target
+	planner  provider.PlanTargeter // nil: Plan asks nobody
 
 	mu      sync.Mutex
 	targets map[string]*target
@@ -53,6 +56,18 @@ func (g *guarded) targetOf(ref provider.Ref) string {
 		return ""
 	}
 	return g.targeter.Target(ref)
+}
+
+func (g *guarded) Plan(ctx context.Context, req provider.CreateRequest) (id string, err error) {
+	target := ""
+	if g.planner != nil {
+		target = g.planner.PlanTarget(req)
+	}
+	if target == "" {
+		return g.Provider.Plan(ctx, req)
+	}
+	err = g.through(ctx, "plan", "", target, func() error { id, err = g.Provider.Plan(ctx, req); return err })
+	return id, err
 }
 
 func (g *guarded) Create(ctx context.Context, req provider.CreateRequest, ref provider.Ref) error {

@@ -301,3 +301,40 @@ func TestGuardWithoutTargetsIsOneTarget(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// planning is zoned with a Plan that asks the zone.
+type planning struct{ *zoned }
+
+func (p planning) PlanTarget(req provider.CreateRequest) string { return req.Placement.Zone }
+
+func (p planning) Plan(ctx context.Context, req provider.CreateRequest) (string, error) {
+	return req.Placement.Zone + "/x", p.call(ctx, req.Placement.Zone)
+}
+
+// A Plan that asks a host takes a place there as every other call does; one that asks nobody is not held up.
+func TestGuardBoundsPlansThatAskATarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z := &zoned{plain: newPlain(nil), held: map[string]chan struct{}{}, calls: map[string]int{}}
+		p := instrument.WithGuard(planning{z}, "exits", clock.RealClock{})
+		plan := func(zone string) error {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			_, err := p.Plan(ctx, provider.CreateRequest{Placement: provider.Placement{Zone: zone}})
+			return err
+		}
+		release := z.hold("a")
+		defer release()
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = plan("a") })
+		synctest.Wait()
+		expectReason(t, "Plan beside one that hangs", plan("a"), provider.ReasonBusy)
+		expectReason(t, "Get beside a Plan that hangs", get(t, p, "a/x"), provider.ReasonBusy)
+		expectReason(t, "Plan on another target", plan("b"), "")
+		wg.Wait()
+		expectReason(t, "Plan on a silent target", plan("a"), provider.ReasonUnreachable)
+		if n := z.made("a"); n != 1 {
+			t.Errorf("%d calls to the silent target, want 1", n)
+		}
+		expectReason(t, "Plan that asks nobody", plan(""), "")
+	})
+}

@@ -31,10 +31,11 @@ type Provider struct {
 }
 
 var (
-	_ provider.Provider = (*Provider)(nil)
-	_ provider.Targeter = (*Provider)(nil)
-	_ provider.Checker  = (*Provider)(nil)
-	_ io.Closer         = (*Provider)(nil)
+	_ provider.Provider     = (*Provider)(nil)
+	_ provider.Targeter     = (*Provider)(nil)
+	_ provider.PlanTargeter = (*Provider)(nil)
+	_ provider.Checker      = (*Provider)(nil)
+	_ io.Closer             = (*Provider)(nil)
 )
 
 // New returns the provider of one configuration entry. It does not dial.
@@ -81,6 +82,15 @@ func (p *Provider) Target(ref provider.Ref) string {
 		return at.host
 	}
 	return ""
+}
+
+// PlanTarget names the host that Plan asks.
+func (p *Provider) PlanTarget(req provider.CreateRequest) string {
+	at, err := p.planned(req)
+	if err != nil {
+		return ""
+	}
+	return at.host
 }
 
 // bound limits a call to the time that one may take.
