@@ -1,6 +1,7 @@
 package kvm
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"slices"
@@ -33,9 +34,15 @@ type lookup struct {
 	host   *host
 	config *Config
 
-	once   sync.Once
-	leases map[string][]netip.Addr // by MAC address, the newest first
-	err    error
+	mu       sync.Mutex
+	networks map[string]*leases
+}
+
+// leases are those of one network, by MAC address, the newest first.
+type leases struct {
+	once sync.Once
+	of   map[string][]netip.Addr
+	err  error
 }
 
 // of returns the address under which a domain is reached, the zero value if there is none. A source that fails is skipped, for
@@ -87,18 +94,29 @@ func choose(all []netip.Addr, family string) netip.Addr {
 }
 
 func (l *lookup) leased(ctx context.Context, f *found) ([]netip.Addr, error) {
-	if l.host.config.Network == "" {
+	network := cmp.Or(f.record.Network, l.host.config.Network)
+	if network == "" {
 		return nil, nil
 	}
-	l.once.Do(func() { l.leases, l.err = l.readLeases(ctx) })
-	return l.leases[strings.ToLower(f.record.MAC)], l.err
+	l.mu.Lock()
+	if l.networks == nil {
+		l.networks = map[string]*leases{}
+	}
+	n := l.networks[network]
+	if n == nil {
+		n = &leases{}
+		l.networks[network] = n
+	}
+	l.mu.Unlock()
+	n.once.Do(func() { n.of, n.err = l.readLeases(ctx, network) })
+	return n.of[strings.ToLower(f.record.MAC)], n.err
 }
 
-func (l *lookup) readLeases(ctx context.Context) (map[string][]netip.Addr, error) {
+func (l *lookup) readLeases(ctx context.Context, network string) (map[string][]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, sourceLimit)
 	defer cancel()
 	all, err := ask(ctx, l.host, "NetworkGetDhcpLeases", func(api session.API) ([]libvirt.NetworkDhcpLease, error) {
-		n, err := api.NetworkLookupByName(l.host.config.Network)
+		n, err := api.NetworkLookupByName(network)
 		if err != nil {
 			return nil, err
 		}

@@ -90,6 +90,10 @@ func (h *host) inspect(ctx context.Context, details map[string]string) error {
 	if h.config.Network == "" {
 		return nil
 	}
+	return h.hasNetwork(ctx)
+}
+
+func (h *host) hasNetwork(ctx context.Context) error {
 	return tell(ctx, h, "NetworkLookupByName", func(api session.API) error {
 		_, err := api.NetworkLookupByName(h.config.Network)
 		return err

@@ -29,7 +29,7 @@ func checkHosts(block provider.Block, c *Config) error {
 	if len(c.Hosts) == 0 || len(c.Hosts) > maxHosts {
 		return block.Errorf("hosts", "%d of them: want 1 to %d", len(c.Hosts), maxHosts)
 	}
-	seen := map[string]bool{}
+	seen, reached, known := map[string]bool{}, map[string]string{}, map[string]string{}
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
 		key := func(name string) string { return fmt.Sprintf("hosts[%d].%s", i, name) }
@@ -66,7 +66,16 @@ func checkHosts(block provider.Block, c *Config) error {
 				return block.Errorf(key("hostUUID"), "%q: want a UUID", h.HostUUID)
 			}
 			h.HostUUID = id.String()
+			if other, ok := known[h.HostUUID]; ok {
+				return block.Errorf(key("hostUUID"), "%q: host %s has it, too; instances of one would be taken for the other's", h.HostUUID, other)
+			}
+			known[h.HostUUID] = h.Name
 		}
+		way := strings.ToLower(h.Address) + " " + h.Socket
+		if other, ok := reached[way]; ok {
+			return block.Errorf(key("address"), "%q: host %s is reached there, too; instances of one would be taken for the other's", h.Address, other)
+		}
+		reached[way] = h.Name
 	}
 	return nil
 }

@@ -121,7 +121,7 @@ func (m *making) define(ctx context.Context, f *found) (libvirt.Domain, error) {
 		return f.domain, nil
 	}
 	text, err := domainXML(guest{
-		record:  recordOf(m.p.owner.MarksFor(m.req, m.ref), m.req.Port, macOf(m.uuid), m.p.window.Clock.Now()),
+		record:  recordOf(m.p.owner.MarksFor(m.req, m.ref), m.req.Port, macOf(m.uuid), m.h.config, m.p.window.Clock.Now()),
 		name:    m.at.name,
 		uuid:    m.uuid.String(),
 		machine: m.machine,

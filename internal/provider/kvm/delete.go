@@ -1,6 +1,7 @@
 package kvm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -45,7 +46,7 @@ func (p *Provider) delete(ctx context.Context, ref provider.Ref) error {
 		}
 	}
 	// What is left of one whose domain somebody has undefined. It may stand beside a stranger, or a later attempt.
-	if err := p.removeVolumes(ctx, h, at, ref); err != nil {
+	if err := p.removeVolumes(ctx, h, at, ref, h.config.Pool); err != nil {
 		return p.fail(op, ref.ID, err)
 	}
 	if strange != nil {
@@ -68,7 +69,7 @@ func (p *Provider) remove(ctx context.Context, h *host, at place, ref provider.R
 		if err := h.switchOff(ctx, f.domain); err != nil {
 			return err
 		}
-		if err := p.removeVolumes(ctx, h, at, ref); err != nil {
+		if err := p.removeVolumes(ctx, h, at, ref, cmp.Or(f.record.Pool, h.config.Pool)); err != nil {
 			return err
 		}
 		if err := h.undefine(ctx, f.domain, undefineAll); err != nil && !session.Absent(err) {
@@ -106,9 +107,9 @@ func (h *host) isOff(ctx context.Context, d libvirt.Domain) bool {
 	return session.Absent(err) || err == nil && (now.state == libvirt.DomainShutoff || now.state == libvirt.DomainCrashed)
 }
 
-// removeVolumes removes the disk and the seed of the attempt. Base images stay: others stand on them.
-func (p *Provider) removeVolumes(ctx context.Context, h *host, at place, ref provider.Ref) error {
-	pl, err := h.poolOn(ctx, h)
+// removeVolumes removes the disk and the seed of the attempt from the pool. Base images stay: others stand on them.
+func (p *Provider) removeVolumes(ctx context.Context, h *host, at place, ref provider.Ref, pool string) error {
+	pl, err := poolNamed(ctx, h, pool)
 	if err != nil {
 		return err
 	}

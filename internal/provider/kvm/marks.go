@@ -33,14 +33,18 @@ type record struct {
 	Attempt      string   `xml:"attempt,attr"`
 	Port         string   `xml:"port,attr"`
 	MAC          string   `xml:"mac,attr"`
-	Created      string   `xml:"created,attr"`
+	// Pool has the volumes and Network gives the address, for the configuration may name others by now.
+	Pool    string `xml:"pool,attr"`
+	Network string `xml:"network,attr"`
+	Created string `xml:"created,attr"`
 }
 
-func recordOf(m provider.Marks, port int32, mac string, created time.Time) record {
+func recordOf(m provider.Marks, port int32, mac string, h HostConfig, created time.Time) record {
 	l := m.ToMap()
 	return record{
 		Xmlns: namespace, Managed: l[provider.LabelManaged], UID: m.UID, Namespace: m.Namespace, Name: m.Name, Installation: m.Installation, Cluster: m.Cluster,
-		Spec: m.Spec, Attempt: l[provider.LabelAttempt], Port: strconv.Itoa(int(port)), MAC: mac, Created: created.UTC().Format(time.RFC3339Nano),
+		Spec: m.Spec, Attempt: l[provider.LabelAttempt], Port: strconv.Itoa(int(port)), MAC: mac,
+		Pool: h.Pool, Network: h.Network, Created: created.UTC().Format(time.RFC3339Nano),
 	}
 }
 

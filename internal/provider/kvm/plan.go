@@ -56,6 +56,11 @@ func (p *Provider) plan(ctx context.Context, req provider.CreateRequest) (string
 	if _, err := h.base(ctx, req.Placement.Image, p.config.Images[req.Placement.Image]); err != nil {
 		return "", p.fail(op, "", fmt.Errorf("host %s: %w", at.host, err))
 	}
+	if h.config.Network != "" {
+		if err := h.hasNetwork(ctx); err != nil {
+			return "", p.fail(op, "", fmt.Errorf("host %s: %w", at.host, err))
+		}
+	}
 	return at.String(), nil
 }
 
@@ -88,11 +93,25 @@ func (p *Provider) check(op, id string, req provider.CreateRequest) (place, erro
 		return at, permanent("cloudInit: %d bytes, at most %d are allowed", len(req.CloudInit), maxCloudInit)
 	case !utf8.ValidString(req.CloudInit):
 		return at, permanent("cloudInit: not valid UTF-8")
-	case req.Credentials == nil && len(p.config.Clients) == 0:
-		return at, permanent("spec.auth: whoever reaches the guest could use the proxy, since neither credentials nor the provider entry's clients restrict it").
-			WithReason(provider.ReasonOpenProxyRefused)
+	}
+	if err := p.checkOpen(req); err != nil {
+		return at, permanent("%w", err).WithReason(provider.ReasonOpenProxyRefused)
 	}
 	return at, nil
+}
+
+// checkOpen refuses what whoever reaches the guest could use, as far as it can be told from here. Credentials count where they
+// reach the guest: nothing in it can ask for a password that it was not given.
+func (p *Provider) checkOpen(req provider.CreateRequest) error {
+	switch {
+	case len(p.config.Clients) > 0:
+		return nil
+	case req.Credentials == nil:
+		return errors.New("spec.auth: whoever reaches the guest could use the proxy, since neither credentials nor the provider entry's clients restrict it")
+	case req.Credentials.Password == "" || !strings.Contains(req.CloudInit, req.Credentials.Password):
+		return errors.New("spec.auth: it has no effect, for cloudInit does not use ${PROXY_PASSWORD}; whoever reaches the guest could use the proxy")
+	}
+	return nil
 }
 
 // names lists the keys of a catalogue.
@@ -157,6 +176,9 @@ func (p *Provider) held(ctx context.Context, h *host, pl libvirt.StoragePool, at
 			return 0, 0, err
 		}
 		memory = kib >> 10
+	}
+	if f.record.Pool != "" && f.record.Pool != h.config.Pool {
+		return memory, 0, nil // what goes there does not make room here
 	}
 	v, err := lookupVolume(ctx, h, pl, volumesOf(p.owner, at.name, uid, f.marks.Attempt).disk())
 	if err == nil {

@@ -125,7 +125,7 @@ func (r *realWorld) providerOf(name string, o provider.Owner) *kvm.Provider {
 			host, t.Address, t.User, t.KeyFile, t.KnownHostsFile, t.Socket, r.pool, r.network)
 	}
 	text += fmt.Sprintf("images:\n  debian: {url: %q, sha256: %s, format: raw}\n", r.server.URL+"/debian.raw", sum(image)) +
-		"machineTypes:\n  small: {vcpus: 1, memoryMiB: 64, diskGiB: 1, domainType: qemu, machine: pc}\n"
+		"machineTypes:\n  small: {vcpus: 1, memoryMiB: 64, diskGiB: 1, domainType: qemu, machine: pc}\nclients: [192.0.2.0/24]\n"
 	block, err := registry.ParseBlock(kvm.Type, []byte(text))
 	must(r.t, err)
 	p, err := kvm.NewOn(provider.Options{Name: name, Block: block, Owner: o, Window: r.window}, kvm.Seams{

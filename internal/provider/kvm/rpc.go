@@ -11,6 +11,7 @@ import (
 	"github.com/digitalocean/go-libvirt"
 	"libvirt.org/go/libvirtxml"
 
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm/dial"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm/session"
 )
 
@@ -61,6 +62,9 @@ func unlimited[T any](ctx context.Context, c caller, name string, f func(session
 	})
 	if err != nil {
 		var zero T
+		if _, ok := errors.AsType[*dial.Error](err); ok {
+			return zero, err // it is about the host, whatever was to be asked
+		}
 		return zero, &callError{name, err}
 	}
 	return <-answer, nil
@@ -195,8 +199,12 @@ type poolError struct{ pool, what string }
 func (e *poolError) Error() string { return "pool " + e.pool + " " + e.what }
 
 func (h *host) poolOn(ctx context.Context, c caller) (libvirt.StoragePool, error) {
+	return poolNamed(ctx, c, h.config.Pool)
+}
+
+func poolNamed(ctx context.Context, c caller, name string) (libvirt.StoragePool, error) {
 	return ask(ctx, c, "StoragePoolLookupByName", func(api session.API) (libvirt.StoragePool, error) {
-		return api.StoragePoolLookupByName(h.config.Pool)
+		return api.StoragePoolLookupByName(name)
 	})
 }
 

@@ -85,7 +85,7 @@ func (w *world) block() string {
 	if w.hostA != "" {
 		more = ", " + w.hostA
 	}
-	return fmt.Sprintf("hosts:\n- {name: %s%s}\n- {name: %s}\n", hostA, more, hostB) +
+	return fmt.Sprintf("hosts:\n- {name: %s%s, socket: /run/a}\n- {name: %s, socket: /run/b}\n", hostA, more, hostB) +
 		fmt.Sprintf("images:\n  debian: {url: %q, sha256: %s, format: raw}\n", w.server.URL+"/debian.raw", sum(image)) +
 		"machineTypes:\n  small: {vcpus: 1, memoryMiB: 512, diskGiB: 4, domainType: qemu}\n" + w.extra
 }
@@ -163,7 +163,7 @@ func (w *world) request() provider.CreateRequest {
 	uid := fmt.Sprintf("00000000-0000-4000-8000-%012d", w.uids)
 	return provider.CreateRequest{
 		Name: provider.NameFromUID(uid), UID: uid, Namespace: "crawlers", ProxyName: fmt.Sprintf("exit-%d", w.uids), Port: 3128,
-		Spec: "v1-0123456789abcdef", CloudInit: "#cloud-config\n", Placement: provider.Placement{Zone: hostA, MachineType: "small", Image: "debian"},
+		Spec: "v1-0123456789abcdef", CloudInit: "#cloud-config\n# password\n", Placement: provider.Placement{Zone: hostA, MachineType: "small", Image: "debian"},
 		Credentials: &provider.Credentials{Username: "user", Password: "password", Revision: "r1"},
 	}
 }
@@ -176,23 +176,6 @@ func (w *world) ref(req provider.CreateRequest, attempt int64) provider.Ref {
 func (w *world) old(ref provider.Ref) provider.Ref {
 	ref.RequestedAt = w.window.Clock.Now().Add(-time.Hour)
 	return ref
-}
-
-// running creates an instance and returns it once it runs.
-func (w *world) running(p *kvm.Provider, req provider.CreateRequest) (provider.Ref, *provider.Instance) {
-	w.t.Helper()
-	ref := w.ref(req, 1)
-	must(w.t, p.Create(w.t.Context(), req, ref))
-	for range 100 {
-		must(w.t, w.wait(w.t.Context()))
-		inst, err := p.Get(w.t.Context(), ref)
-		must(w.t, err)
-		if inst.State == provider.StateRunning {
-			return ref, inst
-		}
-	}
-	w.t.Fatalf("it does not come up")
-	return ref, nil
 }
 
 func (w *world) advance(d time.Duration) {

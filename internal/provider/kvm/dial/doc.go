@@ -11,7 +11,8 @@
 // # Host
 //
 // The SSH server has to allow AllowStreamLocalForwarding (OpenSSH's default) for a user that may use libvirt's socket. An
-// account for nothing else has, in authorized_keys, `restrict,port-forwarding` before its key.
+// account for nothing else has `restrict,port-forwarding,permitopen="[/var/run/libvirt/libvirt-sock]:*"` before its key in
+// authorized_keys: without the last it could reach every port of the host, too.
 //
 // # Known hosts
 //

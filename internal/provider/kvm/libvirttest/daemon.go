@@ -326,3 +326,12 @@ func (d *Daemon) Destroyed() []libvirt.DomainDestroyFlagsValues {
 	defer d.mu.Unlock()
 	return slices.Clone(d.destroyed)
 }
+
+// Cut takes away what is in a volume after n bytes.
+func (d *Daemon) Cut(name string, n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if v := d.volumes[name]; v != nil && len(v.content) > n {
+		v.content = v.content[:n]
+	}
+}

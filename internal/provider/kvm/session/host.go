@@ -53,7 +53,7 @@ type Clock = clock.WithTicker
 type Host struct {
 	opts Options
 	ctx  context.Context //nolint:containedctx // the life of the connections, which are no single caller's
-	stop context.CancelFunc
+	stop context.CancelCauseFunc
 	wg   sync.WaitGroup
 
 	mu      sync.Mutex
@@ -73,20 +73,31 @@ type dialing struct {
 
 // New does not connect.
 func New(o Options) *Host {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancelCause(context.Background())
 	return &Host{opts: o, ctx: ctx, stop: stop}
 }
 
-// Close ends the connection and all that waits for it, and returns when nothing of it runs any more.
+// Close ends all connections and what waits for them, and returns when they are closed. The calls that were under way end
+// soon after.
 func (h *Host) Close() {
-	h.stop()
-	h.mu.Lock()
-	if h.link != nil {
-		h.link.end(errClosed)
-	}
-	h.mu.Unlock()
+	h.stop(errClosed)
+	h.mu.Lock()   // whoever begins something has begun it by now
+	h.mu.Unlock() //nolint:staticcheck // nothing else is to be done meanwhile
 	h.wg.Wait()
 }
+
+// enter lets Close wait until the caller calls leave. It reports whether the host is open.
+func (h *Host) enter() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx.Err() != nil {
+		return false
+	}
+	h.wg.Add(1)
+	return true
+}
+
+func (h *Host) leave() { h.wg.Done() }
 
 // MismatchError says that another host than the configured one has answered.
 type MismatchError struct{ Want, Got string }
@@ -140,6 +151,7 @@ func (h *Host) connected(ctx context.Context) (*Link, error) {
 		h.wg.Go(func() {
 			h.dial(dctx, d)
 			finish(dctx, span, h.opts.Name, "dial", d.err)
+			close(d.done) // last: who waits may end the span that this one is in
 		})
 	}
 	h.mu.Unlock()
@@ -156,9 +168,8 @@ func (h *Host) dial(ctx context.Context, d *dialing) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.dialing = nil
-	if err == nil && h.ctx.Err() != nil {
-		link.end(errClosed)
-		err = errClosed
+	if h.ctx.Err() != nil {
+		err = errClosed // and so is the link
 	}
 	d.err, h.failed = err, err
 	if err == nil {
@@ -167,11 +178,14 @@ func (h *Host) dial(ctx context.Context, d *dialing) {
 	} else if h.opts.Rest != nil {
 		h.until = h.opts.Clock.Now().Add(h.opts.Rest(err))
 	}
-	close(d.done)
 }
 
-// Open makes a connection that is the caller's alone, who has to close it. It ends with the host.
+// Open makes a connection that is the caller's alone, who has to close it. It ends with the host at the latest.
 func (h *Host) Open(ctx context.Context) (*Link, error) {
+	if !h.enter() {
+		return nil, errClosed
+	}
+	defer h.leave()
 	ctx, cancel := context.WithTimeoutCause(ctx, dialLimit, errTooLong)
 	defer cancel()
 	defer context.AfterFunc(h.ctx, cancel)()
@@ -179,11 +193,10 @@ func (h *Host) Open(ctx context.Context) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	link, err := open(ctx, conn, h.opts.Speak)
+	link, err := h.open(ctx, conn)
 	if err != nil {
 		return nil, &openingError{err}
 	}
-	link.host = h
 	if h.opts.UUID == "" {
 		return link, nil
 	}
@@ -200,7 +213,7 @@ var errTooLong = fmt.Errorf("no answer within %s: %w", dialLimit, context.Deadli
 func (h *Host) identify(ctx context.Context, link *Link) error {
 	text, err := on(ctx, link, API.ConnectGetCapabilities)
 	if err != nil {
-		return fmt.Errorf("reading the host's UUID: %w", err)
+		return &openingError{fmt.Errorf("reading the host's UUID: %w", err)}
 	}
 	var caps libvirtxml.Caps
 	if err := caps.Unmarshal(text); err != nil {
@@ -218,10 +231,7 @@ func (h *Host) watch(l *Link) {
 	defer ticker.Stop()
 	for {
 		select {
-		case <-l.ended:
-			return
-		case <-h.ctx.Done():
-			l.end(errClosed)
+		case <-l.life.Done():
 			return
 		case <-l.suspect:
 		case <-ticker.C():
@@ -236,7 +246,7 @@ func (h *Host) watch(l *Link) {
 var errSilent = errors.New("no answer to a keepalive")
 
 func (h *Host) ask(l *Link) error {
-	ctx, cancel := context.WithTimeoutCause(h.ctx, cmp.Or(h.opts.Patience, aliveLimit), errSilent)
+	ctx, cancel := context.WithTimeoutCause(l.life, cmp.Or(h.opts.Patience, aliveLimit), errSilent)
 	defer cancel()
 	_, err := on(ctx, l, API.ConnectGetLibVersion)
 	if answeredByDaemon(err) {

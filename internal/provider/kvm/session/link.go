@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
 
 	"github.com/digitalocean/go-libvirt"
 )
@@ -16,14 +15,12 @@ const maxInFlight = 64
 type Link struct {
 	host  *Host
 	api   API
-	conn  net.Conn
 	slots chan struct{}
 	// suspect is told when a call was given up: the host may be silent.
 	suspect chan struct{}
-
-	once  sync.Once
-	ended chan struct{}
-	why   error
+	// life ends with the connection, or its host; the cause is why. end closes the connection; the first reason is kept.
+	life context.Context //nolint:containedctx // it is the connection's
+	end  context.CancelCauseFunc
 }
 
 var errClosed = errors.New("the connection is closed")
@@ -34,16 +31,24 @@ type oneConn struct{ net.Conn }
 func (d oneConn) Dial() (net.Conn, error) { return d.Conn, nil }
 
 // open speaks to the daemon at the other end of conn. It blocks until that has answered, or ctx has ended; conn is closed
-// unless it succeeds.
-func open(ctx context.Context, conn net.Conn, speak func(net.Conn) (API, error)) (*Link, error) {
-	l := &Link{slots: make(chan struct{}, maxInFlight), suspect: make(chan struct{}, 1), ended: make(chan struct{})}
-	l.conn = &framed{Conn: conn, ended: l.end}
+// unless it succeeds. The caller has entered the host.
+func (h *Host) open(ctx context.Context, conn net.Conn) (*Link, error) {
+	l := &Link{host: h, slots: make(chan struct{}, maxInFlight), suspect: make(chan struct{}, 1)}
+	l.life, l.end = context.WithCancelCause(h.ctx)
+	// Closing may take a while where the other side is silent; whoever waits for an answer must not wait for that.
+	h.wg.Go(func() {
+		<-l.life.Done()
+		_ = conn.Close()
+	})
+	speak := h.opts.Speak
 	if speak == nil {
 		speak = Client
 	}
 	stop := context.AfterFunc(ctx, func() { l.end(context.Cause(ctx)) })
 	var err error
-	l.api, err = speak(l.conn)
+	f := newFramed(conn, l.end)
+	l.api, err = speak(f)
+	f.proceed()
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -63,38 +68,24 @@ func Client(conn net.Conn) (API, error) {
 	return c, c.Connect()
 }
 
-// end closes the connection. The first reason is kept.
-func (l *Link) end(why error) {
-	l.once.Do(func() {
-		l.why = why
-		close(l.ended)
-		// Closing may take a while where the other side is silent; whoever waits for an answer must not wait for that.
-		go func() { _ = l.conn.Close() }()
-	})
-}
-
-// Close ends everything that waits for an answer.
+// Close ends everything that waits for an answer. It does not block.
 func (l *Link) Close() error {
 	l.end(errClosed)
 	return nil
 }
 
-func (l *Link) alive() bool {
-	select {
-	case <-l.ended:
-		return false
-	default:
-		return true
-	}
-}
+// lost is what a call under way returns when the connection has ended.
+func (l *Link) lost() error { return &lostError{context.Cause(l.life)} }
+
+func (l *Link) alive() bool { return l.life.Err() == nil }
 
 // on runs one call. It returns when that has been answered, ctx or the connection has ended.
 func on[T any](ctx context.Context, l *Link, f func(API) (T, error)) (T, error) {
 	var zero T
 	select {
 	case l.slots <- struct{}{}:
-	case <-l.ended:
-		return zero, &lostError{l.why}
+	case <-l.life.Done():
+		return zero, l.lost()
 	case <-ctx.Done():
 		return zero, context.Cause(ctx)
 	}
@@ -110,17 +101,12 @@ func on[T any](ctx context.Context, l *Link, f func(API) (T, error)) (T, error) 
 	}()
 	select {
 	case a := <-answered:
-		if a.err != nil && !answeredByDaemon(a.err) {
-			// What the library says then is about itself.
-			select {
-			case <-l.ended:
-				return zero, &lostError{l.why}
-			default:
-			}
+		if a.err != nil && !answeredByDaemon(a.err) && !l.alive() {
+			return zero, l.lost() // what the library says then is about itself
 		}
 		return a.v, a.err
-	case <-l.ended:
-		return zero, &lostError{l.why}
+	case <-l.life.Done():
+		return zero, l.lost()
 	case <-ctx.Done():
 		select {
 		case l.suspect <- struct{}{}:
