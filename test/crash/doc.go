@@ -8,4 +8,8 @@
 //
 // Backends are clouds in memory, whose providers are taken for right, and an emulator of Compute Engine, which the provider
 // gcp reaches through Google's SDK over HTTP. There, each mutating request is an effect of its own.
+//
+// So is each mutating call of the provider kvm to two libvirt daemons in memory. Besides, such a call also arrives in the midst
+// of what the successor does, between two of its calls; and a process is not killed but paused between two of its calls, and
+// wakes up when another one has long acted. Of these two a sample is run, which CRASH_SEED chooses.
 package crash

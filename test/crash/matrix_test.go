@@ -27,21 +27,12 @@ func instanceName(p *v1alpha1.Proxy) string { return provider.NameFromUID(string
 // tell runs f to its end and returns what is wrong.
 func (w *world) tell(f flow) error {
 	w.create()
-	steps := f.steps
-	for range maxPasses {
-		if len(steps) == 0 && w.get() == nil {
-			break
-		}
-		if len(steps) > 0 && steps[0].when(w) && (w.when != overtaken || w.backend.InFlight() == 0) {
-			w.spare(true)
-			steps[0].do(w)
-			steps = steps[1:]
-		}
-		w.pass()
-		w.spare(false)
+	w.story = f.steps
+	for n := 0; n < maxPasses && !w.told(); n++ {
+		w.turn()
 	}
-	if len(steps) > 0 {
-		return fmt.Errorf("the story did not get on, %d steps are left: %w", len(steps), w.converged())
+	if len(w.story) > 0 {
+		return fmt.Errorf("the story did not get on, %d steps are left: %w", len(w.story), w.converged())
 	}
 	if p := w.get(); p != nil {
 		return fmt.Errorf("the Proxy was not released: %+v", p.Status)
@@ -61,6 +52,21 @@ func (w *world) tell(f flow) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// told reports whether the story has come to its end.
+func (w *world) told() bool { return len(w.story) == 0 && w.get() == nil }
+
+// turn takes the next step of the story, if it is time for it, and lets the operator make a pass.
+func (w *world) turn() {
+	if len(w.story) > 0 && w.story[0].when(w) && (w.when != overtaken || w.backend.InFlight() == 0) {
+		w.spare(true)
+		do := w.story[0].do
+		w.story = w.story[1:]
+		do(w)
+	}
+	w.pass()
+	w.spare(false)
 }
 
 const provisioningWindow = callTimeout + 90*1e9 + skew

@@ -3,7 +3,7 @@ package crash
 import "fmt"
 
 // spare looks whether the one that nobody may remove is still there: it is on record and as desired, came after the last step
-// of the story, and does not fail late.
+// of the story, and does not fail late or half way.
 func (w *world) spare(step bool) {
 	p, kept := w.get(), w.wanted == ""
 	was := w.wanted
@@ -13,7 +13,7 @@ func (w *world) spare(step bool) {
 		if step {
 			w.doomed[i.Identity] = true
 		} else if p != nil && p.DeletionTimestamp.IsZero() && !i.Deleting && !w.doomed[i.Identity] && right(p, i) &&
-			(!w.vis.fail || w.backend.Serving(p.Status.IP, p.Status.Port) == i.Identity) {
+			(!w.vis.fail && !w.vis.bySteps || w.backend.Serving(p.Status.IP, p.Status.Port) == i.Identity) {
 			w.wanted = i.Identity
 		}
 	}

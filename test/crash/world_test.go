@@ -47,6 +47,10 @@ type visibility struct {
 	leaveParts       bool
 	// forget makes the backend forget creations as soon as they have ended; rule makes the operator keep a firewall rule.
 	forget, rule bool
+	// bySteps: creations take several calls, so an instance may be there long before it is what it is to be.
+	bySteps bool
+	// chance: faults befall one call of those that a creation or deletion consists of, by chance.
+	chance bool
 }
 
 func visibilities() []visibility {
@@ -91,6 +95,7 @@ type world struct {
 	effects []string
 	killAt  int // index of the effect, -1 for none
 	when    moment
+	dying   bool // what is sent now, nobody hears the answer of
 	failed  bool // the late failure has happened
 
 	// doomed are the instances that were there at the last step of the story; wanted is the one that nobody may remove, ""
@@ -107,6 +112,8 @@ type world struct {
 	lied   error
 	// depose is the effect in the middle of which the operator is followed by another one, "" for none.
 	depose string
+	// story is what is still to be told.
+	story []storyStep
 	// interfere lets somebody else write to the object right before or after the operator's next write.
 	interfere moment
 }
@@ -143,9 +150,7 @@ func (w *world) fault(op string, _ provider.Ref) (f providertest.Fault) {
 }
 
 // dyingUnanswered reports whether the effect under way is the one whose answer is lost.
-func (w *world) dyingUnanswered() bool {
-	return (w.when == unanswered || w.when == overtaken) && len(w.effects)-1 == w.killAt
-}
+func (w *world) dyingUnanswered() bool { return w.dying }
 
 // effect runs do as one effect of the operator and kills it where that is asked for.
 func (w *world) effect(name string, do func() error) error {
@@ -160,7 +165,9 @@ func (w *world) effect(name string, do func() error) error {
 		_ = do() // the deposed operator's context has ended, so it never sees the answer
 		return context.Canceled
 	}
+	w.dying = mine && (w.when == unanswered || w.when == overtaken)
 	err := do()
+	w.dying = false
 	if mine && w.when != never {
 		panic(died{})
 	}

@@ -2,7 +2,6 @@ package kvm_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -141,52 +140,56 @@ func blackHole(t *testing.T, w *world, p *kvm.Provider, host *wiretest.Server, o
 
 // The same by SSH, over which a host that lost its power says nothing at all. In real time.
 func TestABlackHoleBySSH(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes as long as a connection may take to say that it is alive")
 	}
-	t.Parallel()
+	var finish []func()
 	for op, call := range map[string]string{"create": "StorageVolCreateXML", "delete": "StorageVolDelete", "list": "ConnectListAllDomains"} {
-		t.Run(op, func(t *testing.T) {
-			t.Parallel()
-			w := newT(t)
-			all := w.overSSH(t)
-			p := w.through(all, hostA)
-			_, there := w.made(p)
-			req := w.request()
-			ref := w.ref(req, 1)
-			at, release := w.wires[hostA].Hold(libvirttest.On(call))
-			defer release()
-			failed := make(chan error, 1)
-			go func() {
-				switch op {
-				case "create":
-					failed <- p.Create(t.Context(), req, ref)
-				case "delete":
-					failed <- p.Delete(t.Context(), there)
-				default:
-					failed <- second(p.ListByTag(t.Context()))
-				}
-			}()
-			<-at
-			all[hostA].SilenceAll()
-			began := time.Now()
-			w.clock.Step(15 * time.Second) // when the host is asked whether it is alive
-			expect(t, op, <-failed, provider.ErrTransient, provider.ReasonUnreachable, call+": the connection was lost")
-			if d := time.Since(began); d > w.window.CallTimeout {
-				t.Errorf("it took %v", d)
-			}
-			release()
-			switch op {
-			case "create":
-				must(w.t, p.Create(t.Context(), req, ref))
-				w.comesUp(t, "created", p, ref)
-			case "delete":
-				must(w.t, p.Delete(t.Context(), there))
-				w.expect(t, "deleted", p, w.old(there), "not_found")
-			default:
-				must(w.t, second(p.ListByTag(t.Context())))
-			}
-		})
+		finish = append(finish, blackHoleBySSH(t, op, call))
+	}
+	for _, f := range finish { // they have waited side by side
+		f()
+	}
+}
+
+func blackHoleBySSH(t *testing.T, op, call string) (finish func()) {
+	t.Helper()
+	w := newT(t)
+	all := w.overSSH(t)
+	p := w.through(all, hostA)
+	_, there := w.made(p)
+	req := w.request()
+	ref := w.ref(req, 1)
+	at, release := w.wires[hostA].Hold(libvirttest.On(call))
+	do := func() error {
+		switch op {
+		case "create":
+			return p.Create(t.Context(), req, ref)
+		case "delete":
+			return p.Delete(t.Context(), there)
+		}
+		return second(p.ListByTag(t.Context()))
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- do() }()
+	<-at
+	all[hostA].SilenceAll()
+	began := time.Now()
+	w.clock.Step(15 * time.Second) // when the host is asked whether it is alive
+	return func() {
+		expect(t, op, <-failed, provider.ErrTransient, provider.ReasonUnreachable, call+": the connection was lost")
+		if d := time.Since(began); d > w.window.CallTimeout {
+			t.Errorf("%s took %v", op, d)
+		}
+		release()
+		must(w.t, do())
+		switch op {
+		case "create":
+			w.comesUp(t, "created", p, ref)
+		case "delete":
+			w.expect(t, "deleted", p, w.old(there), "not_found")
+		}
 	}
 }
 
@@ -451,46 +454,51 @@ func TestObjectsThatVanish(t *testing.T) {
 
 // Hosts that accept and then say nothing are unreachable, and no other waits for them. In real time.
 func TestSilentHosts(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes as long as dialing may")
 	}
-	t.Parallel()
-	silent := func(c *wiretest.Call) { c.Conn.Silence() }
-	for name, f := range silentHosts(silent) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newT(t)
-			all := w.overSSH(t)
-			f(all[hostA])
-			p := w.through(all)
-			req := w.request()
-			ref := w.ref(req, 1)
-			failed := make(chan error, 4)
-			ctx, cancel := context.WithTimeout(t.Context(), w.window.CallTimeout)
-			defer cancel()
-			go func() { failed <- second(p.Plan(ctx, req)) }()
-			go func() { failed <- p.Create(ctx, req, ref) }()
-			go func() { failed <- second(p.Get(ctx, ref)) }()
-			go func() { failed <- p.Delete(ctx, ref) }()
-			other := w.request()
-			other.Placement.Zone = hostB
-			otherRef := w.ref(other, 1)
-			began := time.Now()
-			must(w.t, p.Create(t.Context(), other, otherRef))
-			w.comesUp(t, "the other host", p, otherRef)
-			if d := time.Since(began); d > aliveLimit/2 {
-				t.Errorf("the other host took %v", d)
-			}
-			s := checked(t, p, hostA)
-			if s.Ready || s.Reason != provider.CheckTimeout {
-				t.Errorf("Check: %s: %s", s.Reason, s.Message)
-			}
-			for range cap(failed) {
-				expect(t, "it", <-failed, provider.ErrTransient, provider.ReasonUnreachable)
-			}
-			if d := time.Since(began); d > w.window.CallTimeout {
-				t.Errorf("it took %v", d)
-			}
-		})
+	var finish []func()
+	for name, f := range silentHosts(func(c *wiretest.Call) { c.Conn.Silence() }) {
+		finish = append(finish, silentHost(t, name, f))
+	}
+	for _, f := range finish { // they have waited side by side
+		f()
+	}
+}
+
+func silentHost(t *testing.T, name string, hush func(*hypervisor)) (finish func()) {
+	t.Helper()
+	w := newT(t)
+	all := w.overSSH(t)
+	hush(all[hostA])
+	p := w.through(all)
+	req := w.request()
+	ref := w.ref(req, 1)
+	began := time.Now()
+	failed, status := make(chan error, 4), make(chan []provider.TargetStatus, 1)
+	go func() { failed <- second(p.Plan(t.Context(), req)) }()
+	go func() { failed <- p.Create(t.Context(), req, ref) }()
+	go func() { failed <- second(p.Get(t.Context(), ref)) }()
+	go func() { failed <- p.Delete(t.Context(), ref) }()
+	go func() { status <- p.Check(t.Context()) }()
+	other := w.request()
+	other.Placement.Zone = hostB
+	otherRef := w.ref(other, 1)
+	must(w.t, p.Create(t.Context(), other, otherRef))
+	w.comesUp(t, name+": the other host", p, otherRef)
+	if d := time.Since(began); d > aliveLimit/2 {
+		t.Errorf("%s: the other host took %v", name, d)
+	}
+	return func() {
+		for range cap(failed) {
+			expect(t, name, <-failed, provider.ErrTransient, provider.ReasonUnreachable)
+		}
+		if s := (<-status)[0]; s.Target != hostA || s.Ready || s.Reason != provider.CheckTimeout {
+			t.Errorf("%s: Check of %s: %s: %s", name, s.Target, s.Reason, s.Message)
+		}
+		if d := time.Since(began); d > w.window.CallTimeout {
+			t.Errorf("%s took %v", name, d)
+		}
 	}
 }
