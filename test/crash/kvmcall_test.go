@@ -55,6 +55,9 @@ func (e *process) speak(host string) func(net.Conn) (session.API, error) {
 	wire.Add(libvirttest.All, func(call string, do func() error) error { return e.carry(host, call, do) })
 	speak := wire.Speak(func(c net.Conn) (session.API, error) {
 		api, err := d.Speak(c)
+		if d.real {
+			return api, err
+		}
 		return &lower{api, d}, err
 	})
 	return func(c net.Conn) (session.API, error) {

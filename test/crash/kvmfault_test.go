@@ -114,6 +114,9 @@ func (l *lower) DomainDefineXMLFlags(xml string, flags libvirt.DomainDefineFlags
 
 // sweep removes the transient domains that are off.
 func (d *daemon) sweep() {
+	if d.real {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, dom := range d.Domains() {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/digitalocean/go-libvirt"
 	"k8s.io/utils/clock"
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
@@ -60,9 +61,26 @@ type hypervisors struct {
 	told   []string
 }
 
+// hypervisor is what a host's daemon has to offer to a world: what operators reach, what is there, and what hands do. It is
+// libvirttest.Daemon, or a real one.
+type hypervisor interface {
+	Dial() (net.Conn, error)
+	Speak(net.Conn) (session.API, error)
+	Domains() []libvirttest.Entry
+	Volumes() []string
+	Volume(name string) (content []byte, ok bool)
+	Set(name string, state libvirt.DomainState, reason int32) bool
+	Undefine(name string) bool
+	Restart()
+	AddVolume(name string, capacity uint64)
+	RemoveVolume(name string)
+	Lease(libvirt.NetworkDhcpLease)
+}
+
 // daemon is a host's, with what is known besides of it.
 type daemon struct {
-	*libvirttest.Daemon
+	hypervisor
+	real      bool // it does itself what lower does for one in memory
 	mu        sync.Mutex
 	transient map[string]bool   // by UUID: domains that end when they are switched off
 	sizes     map[string]uint64 // of volumes that have been filled
@@ -91,7 +109,12 @@ type arrival struct {
 
 // onKVM is the provider kvm in front of daemons in memory.
 func onKVM() ground {
-	return ground{"hypervisors", []visibility{
+	return onHosts("hypervisors", func(string) *daemon { return &daemon{hypervisor: libvirttest.NewDaemon()} })
+}
+
+// onHosts is the provider kvm in front of any daemons.
+func onHosts(name string, of func(host string) *daemon) ground {
+	return ground{name, []visibility{
 		{name: "at once", bySteps: true},
 		{name: "calls arrive late", late: callTimeout - time.Second, bySteps: true},
 		{name: "calls arrive as late as they can", late: callTimeout + lockWait - time.Second, bySteps: true},
@@ -101,10 +124,11 @@ func onKVM() ground {
 			makers: map[string]string{}, picky: w.vis.chance,
 		}
 		for _, host := range []string{hostA, hostB} {
-			d := libvirttest.NewDaemon()
+			d := of(host)
+			d.transient, d.sizes = map[string]bool{}, map[string]uint64{}
 			d.AddVolume(baseVolume, 1<<20)
 			d.AddVolume(baseMarker, 1<<20)
-			c.daemons[host] = &daemon{Daemon: d, transient: map[string]bool{}, sizes: map[string]uint64{}}
+			c.daemons[host] = d
 		}
 		return c
 	}}
@@ -117,7 +141,7 @@ type passive struct{ clock.PassiveClock }
 func (c *hypervisors) provider(w *world) provider.Provider {
 	config := fmt.Sprintf("hosts: [{name: %s, socket: /run/a}, {name: %s, socket: /run/b}]\n", hostA, hostB) +
 		fmt.Sprintf("images:\n  debian: {url: \"http://images.invalid/debian.raw\", sha256: %q, format: raw}\n", imageSum) +
-		"machineTypes:\n  small: {vcpus: 1, memoryMiB: 512, diskGiB: 4}\n" +
+		"machineTypes:\n  small: {vcpus: 1, memoryMiB: 64, diskGiB: 1, domainType: qemu, machine: pc}\n" +
 		"clients: [192.0.2.0/24]\naddressSources: [lease]\n"
 	block, err := registry.ParseBlock(kvm.Type, []byte(config))
 	w.must(err)

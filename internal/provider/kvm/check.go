@@ -114,6 +114,9 @@ func checkReason(ctx context.Context, err error) string {
 	if _, ok := errors.AsType[*session.MismatchError](err); ok {
 		return CheckHostMismatch
 	}
+	if _, ok := errors.AsType[*sameHostError](err); ok {
+		return CheckHostMismatch
+	}
 	if _, ok := errors.AsType[*poolError](err); ok {
 		return CheckPoolUnusable
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -201,5 +202,38 @@ func TestTheOrderOfChecks(t *testing.T) {
 		if order := fmt.Sprint(got[0].Target, got[1].Target); order != hostA+hostB && order != hostA+" "+hostB {
 			t.Errorf("order %s", order)
 		}
+	}
+}
+
+// One host under two names would have its domains listed twice, and one of each two deleted as surplus.
+func TestOneHostUnderTwoNames(t *testing.T) {
+	w := newT(t)
+	w.daemons[hostB] = w.daemons[hostA]
+	p := w.provider()
+	_, ref := w.made(p)
+	listing, err := p.ListByTag(t.Context())
+	if err != nil || len(listing.Instances) != 1 || listing.Instances[0].ID != ref.ID || !slices.Equal(listing.Unread, []string{"hosts/" + hostB}) {
+		t.Errorf("listed is %+v, %v", listing, err)
+	}
+	other := ref
+	other.ID = "hosts/" + hostB + "/domains/" + provider.NameFromUID(ref.UID)
+	if err := p.Delete(t.Context(), other); !errors.Is(err, provider.ErrDenied) || len(w.daemons[hostA].Domains()) != 1 {
+		t.Errorf("Delete by the other name = %v, left %v", err, w.daemons[hostA].Domains())
+	}
+	if all := p.Check(t.Context()); len(all) != 2 || !all[0].Ready || all[1].Reason != kvm.CheckHostMismatch || !strings.Contains(all[1].Message, hostA) {
+		t.Errorf("Check = %+v", all)
+	}
+}
+
+// An entry may name another pool by now: the domain's own record says where its volumes are.
+func TestThePoolOfOld(t *testing.T) {
+	w := newT(t)
+	_, ref := w.made(w.provider())
+	p, err := w.open(entry, owner, strings.Replace(w.block(), "{name: hv-a,", "{name: hv-a, pool: elsewhere,", 1))
+	must(w.t, err)
+	t.Cleanup(func() { _ = p.Close() })
+	must(w.t, p.Delete(t.Context(), ref))
+	if d, v := w.daemons[hostA].Domains(), w.instances(); len(d)+len(v) > 0 {
+		t.Errorf("left are %v and %v", d, v)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm/baseimage"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm/dial"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm/session"
@@ -20,7 +21,7 @@ const refusedRest = 30 * time.Second
 
 // maxAgentCalls bounds the guests of a host that are asked for their address at a time: each holds a worker of the daemon's
 // until the guest answers, and guests are not to be trusted.
-const maxAgentCalls = 8
+const maxAgentCalls = 3
 
 // host is one hypervisor.
 type host struct {
@@ -36,10 +37,11 @@ func reached(c HostConfig) func(ctx context.Context) (net.Conn, error) {
 	return t.Dial
 }
 
-func newHost(c HostConfig, s Seams, clk session.Clock, slots chan struct{}) *host {
+func newHost(c HostConfig, s Seams, clk session.Clock, slots chan struct{}, claims *claims) *host {
 	h := &host{config: c}
 	opts := session.Options{
 		Name: c.Name, Dial: reached(c), UUID: c.HostUUID, Clock: clk,
+		Identified: func(uuid string) error { return claims.take(uuid, c.Name) },
 		Rest: func(err error) time.Duration {
 			if e, ok := errors.AsType[*dial.Error](err); ok && refusals[e.Reason] {
 				return refusedRest
@@ -62,6 +64,36 @@ func (h *host) close() {
 	h.images.Close()
 	h.shared.host.Close()
 }
+
+// claims are the hosts behind the names of an entry.
+type claims struct {
+	mu   sync.Mutex
+	name map[string]string // by the host's UUID
+}
+
+// take refuses a host that goes by another name already: its domains would be listed under both, and one of the two taken for
+// surplus.
+func (c *claims) take(uuid, name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if other, taken := c.name[uuid]; taken && other != name {
+		return &sameHostError{other}
+	}
+	if c.name == nil {
+		c.name = map[string]string{}
+	}
+	c.name[uuid] = name
+	return nil
+}
+
+// sameHostError says that two names of an entry lead to one host.
+type sameHostError struct{ other string }
+
+func (e *sameHostError) Error() string {
+	return "the host's UUID is that of host " + e.other + " of this entry; if they are two, give each its own host_uuid in libvirtd.conf"
+}
+
+func (e *sameHostError) Unwrap() error { return provider.ErrDenied }
 
 // agents are the guests that are being asked for something.
 type agents struct {

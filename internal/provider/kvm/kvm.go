@@ -51,9 +51,9 @@ func newProvider(opts provider.Options, c Config, s Seams) *Provider {
 	w := opts.Window
 	w.Visibility = visibility
 	p := &Provider{name: opts.Name, config: c, owner: opts.Owner, window: w, hosts: map[string]*host{}}
-	slots := make(chan struct{}, maxDownloads)
+	slots, claims := make(chan struct{}, maxDownloads), claims{}
 	for _, h := range c.Hosts {
-		p.hosts[h.Name] = newHost(h, s, ticking(w.Clock), slots)
+		p.hosts[h.Name] = newHost(h, s, ticking(w.Clock), slots, &claims)
 	}
 	return p
 }

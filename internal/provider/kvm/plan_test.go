@@ -155,7 +155,10 @@ func TestHostsAreChosenEvenly(t *testing.T) {
 		for i := range hosts {
 			name := fmt.Sprintf("hv-%d", i+1)
 			all = append(all, "{name: "+name+", socket: /run/"+name+"}")
-			daemons[name] = w.daemons[hostA]
+			daemons[name] = libvirttest.NewDaemon()
+			for _, v := range w.daemons[hostA].Volumes() {
+				daemons[name].AddVolume(v, 1<<20)
+			}
 			w.wires[name] = &libvirttest.Wire{}
 		}
 		w.daemons = daemons

@@ -36,8 +36,11 @@ type Options struct {
 	// Name is what spans and log lines call the host.
 	Name string
 	// UUID, where set, is the one that the host must have.
-	UUID  string
-	Clock Clock
+	UUID string
+	// Identified, where set, is told the host's UUID, in lower case, each time it was connected to; an error of its refuses
+	// the host. It does not block.
+	Identified func(uuid string) error
+	Clock      Clock
 	// Patience is how long a connection may take to say that it is alive, in real time; 10 s when zero.
 	Patience time.Duration
 	// Rest says for how long a failed dialing answers for those that would follow, 0 for not at all. It keeps a thousand
@@ -103,7 +106,7 @@ func (h *Host) leave() { h.wg.Done() }
 type MismatchError struct{ Want, Got string }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("the host's UUID is %q, not %q: another host answers at this address", e.Got, e.Want)
+	return "another host answers at this address than hostUUID names (compare with virsh capabilities)"
 }
 
 // Call makes one call, named as in libvirt's protocol, on the host's shared connection. It returns when the daemon has
@@ -197,7 +200,7 @@ func (h *Host) Open(ctx context.Context) (*Link, error) {
 	if err != nil {
 		return nil, &openingError{err}
 	}
-	if h.opts.UUID == "" {
+	if h.opts.UUID == "" && h.opts.Identified == nil {
 		return link, nil
 	}
 	if err := h.identify(ctx, link); err != nil {
@@ -219,10 +222,13 @@ func (h *Host) identify(ctx context.Context, link *Link) error {
 	if err := caps.Unmarshal(text); err != nil {
 		return fmt.Errorf("reading the host's UUID: %w", err)
 	}
-	if !strings.EqualFold(caps.Host.UUID, h.opts.UUID) {
+	if h.opts.UUID != "" && !strings.EqualFold(caps.Host.UUID, h.opts.UUID) {
 		return &MismatchError{Want: h.opts.UUID, Got: caps.Host.UUID}
 	}
-	return nil
+	if h.opts.Identified == nil {
+		return nil
+	}
+	return h.opts.Identified(strings.ToLower(caps.Host.UUID))
 }
 
 // watch ends a connection that does not answer. It is asked in regular intervals, and when somebody has given up a call.

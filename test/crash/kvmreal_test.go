@@ -1,0 +1,280 @@
+//go:build e2e
+
+package crash
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/digitalocean/go-libvirt"
+	"github.com/google/uuid"
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm/dial"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm/libvirttest"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm/session"
+)
+
+// TestMatrixOnARealLibvirt kills the operator around calls to the two hosts of `hack/hypervisor -hosts 2`, which it reaches by
+// SSH. Domains are real and have nothing to boot. They take half a second each, so this is a sample of the matrix; CRASH_SEED
+// draws another one.
+func TestMatrixOnARealLibvirt(t *testing.T) {
+	if os.Getenv("E2E_KVM_ADDRESS_2") == "" {
+		t.Skip("run it with: go run ./hack/hypervisor -hosts 2 -- go test -tags e2e ./test/crash -run OnARealLibvirt")
+	}
+	hosts := map[string]*realHost{hostA: newRealHost(t, ""), hostB: newRealHost(t, "_2")}
+	on := onHosts("libvirt", func(host string) *daemon { return &daemon{hypervisor: hosts[host], real: true} })
+	seed, told := crashSeed(t), map[string]int{}
+	run := func(f string, arrange func(*world)) ([]string, error) {
+		for _, h := range hosts {
+			h.sweep()
+		}
+		w := newWorld(on, on.visible[1], seed)
+		defer w.close()
+		arrange(w)
+		if err := w.tell(again(f)); err != nil {
+			return nil, fmt.Errorf("%w\neffects: %q\n%s", err, w.effects, strings.Join(w.backend.history(), "\n"))
+		}
+		return w.effects, nil
+	}
+	const sample = 3
+	runs, n := 0, int(seed%sample)
+	for _, f := range []string{"create", "zone edit during delete", "delete during create"} {
+		effects, err := run(f, func(*world) {})
+		if err != nil {
+			t.Fatalf("%s without a death: %v", f, err)
+		}
+		for i, name := range effects {
+			if strings.HasPrefix(name, "write") {
+				continue
+			}
+			for _, m := range []moment{before, unanswered, answered, overtaken} {
+				if n++; n%sample != 0 {
+					continue
+				}
+				if _, err := run(f, func(w *world) { w.killAt, w.when = i, m }); err != nil {
+					t.Fatalf("%s, death at effect %d (%s), %s (seed %d): %v", f, i, name, m, seed, err)
+				}
+				told[name]++
+				runs++
+			}
+		}
+	}
+	for _, m := range mutating {
+		if told[m.name] == 0 {
+			t.Errorf("no death around %q", m.name)
+		}
+	}
+	fmt.Printf("proved: the operator killed around calls to a real libvirt, %d times: always one domain, and none afterwards\n", runs)
+}
+
+// realHost is one of them.
+type realHost struct {
+	target dial.Target
+	pool   string
+	hand   *libvirt.Libvirt
+
+	mu     sync.Mutex
+	leases []libvirt.NetworkDhcpLease
+}
+
+func newRealHost(t *testing.T, suffix string) *realHost {
+	t.Helper()
+	h := &realHost{pool: os.Getenv("E2E_KVM_POOL"), target: dial.Target{
+		Address: os.Getenv("E2E_KVM_ADDRESS" + suffix), User: os.Getenv("E2E_KVM_USER" + suffix), KeyFile: os.Getenv("E2E_KVM_KEY_FILE" + suffix),
+		KnownHostsFile: os.Getenv("E2E_KVM_KNOWN_HOSTS_FILE" + suffix), Socket: os.Getenv("E2E_KVM_SOCKET" + suffix),
+	}}
+	conn, err := h.Dial()
+	h.must(err)
+	t.Cleanup(func() { _ = conn.Close() })
+	h.hand = libvirt.NewWithDialer(already{conn})
+	h.must(h.hand.Connect())
+	t.Cleanup(h.sweep)
+	return h
+}
+
+type already struct{ net.Conn }
+
+func (a already) Dial() (net.Conn, error) { return a.Conn, nil }
+
+// must panics, for it is not the test's goroutine alone that asks.
+func (h *realHost) must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func (h *realHost) Dial() (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return h.target.Dial(ctx)
+}
+
+// Speak adds what nobody but a guest that boots would ask the DHCP server for, and gives this host's pool and network the
+// names that the world knows them by.
+func (h *realHost) Speak(c net.Conn) (session.API, error) {
+	api, err := session.Client(c)
+	return &leasing{api, h}, err
+}
+
+type leasing struct {
+	session.API
+	h *realHost
+}
+
+func (l *leasing) NetworkLookupByName(string) (libvirt.Network, error) {
+	return l.API.NetworkLookupByName(os.Getenv("E2E_KVM_NETWORK"))
+}
+
+func (l *leasing) NetworkGetDhcpLeases(n libvirt.Network, mac libvirt.OptString, need int32, flags uint32) ([]libvirt.NetworkDhcpLease, uint32, error) {
+	if _, _, err := l.API.NetworkGetDhcpLeases(n, mac, need, flags); err != nil {
+		return nil, 0, err
+	}
+	l.h.mu.Lock()
+	defer l.h.mu.Unlock()
+	return slices.Clone(l.h.leases), uint32(len(l.h.leases)), nil
+}
+
+func (l *leasing) StoragePoolLookupByName(string) (libvirt.StoragePool, error) {
+	return l.API.StoragePoolLookupByName(l.h.pool)
+}
+
+func (l *leasing) DomainDefineXMLFlags(text string, flags libvirt.DomainDefineFlags) (libvirt.Domain, error) {
+	text = strings.Replace(text, `<source network="default">`, `<source network="`+os.Getenv("E2E_KVM_NETWORK")+`">`, 1)
+	return l.API.DomainDefineXMLFlags(text, flags)
+}
+
+func (h *realHost) Lease(l libvirt.NetworkDhcpLease) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leases = append(h.leases, l)
+}
+
+func (h *realHost) Domains() (out []libvirttest.Entry) {
+	all, _, err := h.hand.ConnectListAllDomains(1, 0)
+	h.must(err)
+	for _, d := range all {
+		text, err := h.hand.DomainGetXMLDesc(d, 0)
+		if err != nil {
+			continue // it has gone meanwhile
+		}
+		state, _, err := h.hand.DomainGetState(d, 0)
+		if err != nil {
+			continue
+		}
+		var desc libvirtxml.Domain
+		h.must(desc.Unmarshal(text))
+		e := libvirttest.Entry{Name: d.Name, UUID: uuid.UUID(d.UUID).String(), XML: text, State: libvirt.DomainState(state)}
+		if desc.Metadata != nil {
+			e.Metadata = strings.TrimSpace(desc.Metadata.XML)
+		}
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b libvirttest.Entry) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+func (h *realHost) all() (libvirt.StoragePool, []libvirt.StorageVol) {
+	p, err := h.hand.StoragePoolLookupByName(h.pool)
+	h.must(err)
+	all, _, err := h.hand.StoragePoolListAllVolumes(p, 1, 0)
+	h.must(err)
+	return p, all
+}
+
+func (h *realHost) Volumes() (names []string) {
+	_, all := h.all()
+	for _, v := range all {
+		names = append(names, v.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (h *realHost) Volume(name string) (content []byte, ok bool) {
+	_, all := h.all()
+	for _, v := range all {
+		if v.Name != name {
+			continue
+		}
+		var b bytes.Buffer
+		if strings.HasSuffix(name, ".iso") {
+			h.must(h.hand.StorageVolDownload(v, &b, 0, 0, 0))
+		}
+		return b.Bytes(), true
+	}
+	return nil, false
+}
+
+func (h *realHost) lookup(name string) (libvirt.Domain, bool) {
+	d, err := h.hand.DomainLookupByName(name)
+	return d, err == nil
+}
+
+// Set switches off; nothing else is asked for in these flows.
+func (h *realHost) Set(name string, state libvirt.DomainState, _ int32) bool {
+	d, ok := h.lookup(name)
+	if !ok || state != libvirt.DomainShutoff {
+		return false
+	}
+	return h.hand.DomainDestroy(d) == nil
+}
+
+func (h *realHost) Undefine(name string) bool {
+	d, ok := h.lookup(name)
+	return ok && h.hand.DomainUndefine(d) == nil
+}
+
+func (h *realHost) Restart() {
+	for _, d := range h.Domains() {
+		h.Set(d.Name, libvirt.DomainShutoff, 0)
+	}
+}
+
+func (h *realHost) AddVolume(name string, capacity uint64) {
+	p, _ := h.all()
+	if slices.Contains(h.Volumes(), name) {
+		return
+	}
+	desc := libvirtxml.StorageVolume{
+		Name: name, Capacity: &libvirtxml.StorageVolumeSize{Value: capacity}, Allocation: &libvirtxml.StorageVolumeSize{},
+		Target: &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
+	}
+	text, err := desc.Marshal()
+	h.must(err)
+	_, err = h.hand.StorageVolCreateXML(p, text, 0)
+	h.must(err)
+}
+
+func (h *realHost) RemoveVolume(name string) {
+	_, all := h.all()
+	for _, v := range all {
+		if v.Name == name {
+			h.must(h.hand.StorageVolDelete(v, 0))
+		}
+	}
+}
+
+// sweep removes all that a run has left.
+func (h *realHost) sweep() {
+	for _, d := range h.Domains() {
+		h.Set(d.Name, libvirt.DomainShutoff, 0)
+		h.Undefine(d.Name)
+	}
+	for _, v := range h.Volumes() {
+		if strings.HasPrefix(v, "proxy-") {
+			h.RemoveVolume(v)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leases = nil
+}
