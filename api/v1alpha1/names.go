@@ -7,7 +7,7 @@ const (
 
 	// AnnotationSkipCleanup with the value "true" releases a Proxy without touching the backend.
 	AnnotationSkipCleanup = Group + "/skip-cleanup"
-	// AnnotationReplace asks for a new instance, once per new non-empty value.
+	// AnnotationReplace asks for a new instance, once per new non-empty value; that a creation failed does not hold it back.
 	AnnotationReplace = Group + "/replace"
 
 	// LabelCloudInit with the value "true" lets the operator read a Secret as a cloud-init template.

@@ -97,6 +97,12 @@ func (l *lockedBuffer) String() string {
 // startOperator runs the binary with providers and args; what is not given gets free ports.
 func startOperator(t *testing.T, providers string, args ...string) *operatorProcess {
 	t.Helper()
+	return startOperatorOn(t, kubeconfig, providers, args...)
+}
+
+// startOperatorOn is startOperator for the control plane of that kubeconfig.
+func startOperatorOn(t *testing.T, kubeconfig, providers string, args ...string) *operatorProcess {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "providers.yaml")
 	if err := os.WriteFile(file, []byte(providers), 0o600); err != nil {
 		t.Fatal(err)

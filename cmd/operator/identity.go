@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,9 +56,14 @@ func namespaceIn(file string) string {
 //
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
 
+// startTimeout bounds what the operator asks the API server before it starts.
+const startTimeout = 30 * time.Second
+
 // owner derives the marks of this installation. The cluster's identity is the UID of kube-system, which nobody can set:
 // a cluster cloned with its UIDs cannot be told apart from its original.
 func owner(ctx context.Context, c client.Reader, o *options) (provider.Owner, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout) // a server that hangs is for whoever restarts the operator
+	defer cancel()
 	var system corev1.Namespace
 	if err := c.Get(ctx, types.NamespacedName{Name: "kube-system"}, &system); err != nil {
 		return provider.Owner{}, fmt.Errorf("reading the namespace kube-system for the cluster's identity: %w", err)

@@ -37,7 +37,8 @@ func newFence(cfg *rest.Config, o *options) (*fence, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg = rest.AddUserAgent(cfg, "leader-election")
+	// A copy, for AddUserAgent hands its argument back: the time-out would cut every watch of the process.
+	cfg = rest.AddUserAgent(rest.CopyConfig(cfg), "leader-election")
 	cfg.Timeout = max(o.leaseDuration/3, time.Second) // below the renewal's deadline: one hung request is not the end
 	core, err := corev1.NewForConfig(cfg)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -57,4 +59,17 @@ func TestTheFenceClosesWithTheElectionLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	is(false, "given up")
+}
+
+// The configuration is the whole process's: what the election wants of its own requests must not become everybody's.
+func TestTheFenceLeavesTheConfigurationAlone(t *testing.T) {
+	t.Parallel()
+	cfg := &rest.Config{Host: "http://127.0.0.1:1"}
+	before := rest.CopyConfig(cfg)
+	if _, err := newFence(cfg, &options{leaseDuration: 15 * time.Second, leaderID: "mine", leaderNS: "here"}); err != nil {
+		t.Fatal(err)
+	}
+	if !equality.Semantic.DeepEqual(cfg, before) {
+		t.Errorf("%+v, want %+v", cfg, before)
+	}
 }

@@ -21,12 +21,14 @@ func (ps *pass) createNext(ctx context.Context) (ctrl.Result, error) {
 		attempt = rec.Attempt + 1
 	}
 	ps.withdraw()
+	ps.noteGone()
 	if ps.blocked != nil {
 		ps.provisioned(metav1.ConditionFalse, ps.blocked.reason, ps.blocked.message)
 		ps.health()
 		return ps.record(ctx, ps.steady)
 	}
 	if until, held := ps.held(); held {
+		ps.unstick()
 		ps.health()
 		return ps.record(ctx, func() ctrl.Result { return after(until) })
 	}
@@ -62,6 +64,10 @@ func (ps *pass) create(ctx context.Context, attempt int64, recordedID string) (c
 	}
 	req := ps.request()
 	id, err := ps.plan(ctx)
+	if busy(err) {
+		ps.err = err
+		return ps.queue(ctx)
+	}
 	if err != nil {
 		return ps.refuse(ctx, err)
 	}

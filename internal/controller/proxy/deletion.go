@@ -15,9 +15,7 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
 
-// deletionRetryLimit is the longest wait between two tries of a deletion that meets errors. It never gives up: giving up
-// would be a leak.
-const deletionRetryLimit = 10 * time.Minute
+const removingMessage = "the instance is being removed"
 
 // deletion removes the instance and then the finalizer.
 func (ps *pass) deletion(ctx context.Context) (ctrl.Result, error) {
@@ -61,9 +59,15 @@ func (ps *pass) deletion(ctx context.Context) (ctrl.Result, error) {
 	ps.withdraw()
 	todo := decide(ps.seen, true)
 	if todo == stepHold {
-		return ps.afterDelete(ctx, v1alpha1.ReasonDeleting, ps.err)
+		return ps.cannotRemove(ctx, ps.err)
 	}
-	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonDeleting, "the instance is being removed")
+	// Something on its way that cannot be seen cannot be deleted either.
+	removable := todo == stepDelete && ps.inst.Identity != ""
+	if removable {
+		ps.removing(v1alpha1.ReasonDeleting, removingMessage)
+	} else {
+		ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonDeleting, removingMessage)
+	}
 	ps.health()
 	if todo == stepRelease {
 		return ps.release(ctx)
@@ -71,11 +75,14 @@ func (ps *pass) deletion(ctx context.Context) (ctrl.Result, error) {
 	if err := ps.write(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	// Something on its way that cannot be seen cannot be deleted either.
-	if todo == stepDelete && ps.inst.Identity != "" {
-		if err := ps.delete(ctx, *ps.inst); err != nil {
-			return ps.afterDelete(ctx, v1alpha1.ReasonDeleting, err)
+	if removable {
+		if left := ps.putOff(); left > 0 {
+			return ps.within(left), nil
 		}
+		if err := ps.delete(ctx, *ps.inst); err != nil {
+			return ps.notRemoved(ctx, v1alpha1.ReasonDeleting, err)
+		}
+		ps.accepted()
 	}
 	return ps.poll(ps.r.Intervals.DeletionPoll), nil
 }
@@ -97,7 +104,7 @@ func (ps *pass) release(ctx context.Context) (ctrl.Result, error) {
 	defer cancel()
 	listing, err := ps.handle.Provider.ListByTag(cctx)
 	if err != nil {
-		return ps.afterDelete(ctx, v1alpha1.ReasonDeleting, err)
+		return ps.cannotRemove(ctx, err)
 	}
 	left := 0
 	for _, inst := range listing.Instances {
@@ -108,9 +115,14 @@ func (ps *pass) release(ctx context.Context) (ctrl.Result, error) {
 		if inst.State == provider.StateDeleting {
 			continue
 		}
-		if err := ps.delete(ctx, inst); err != nil {
-			return ps.afterDelete(ctx, v1alpha1.ReasonDeleting, err)
+		if wait := ps.putOff(); wait > 0 {
+			ps.removing(v1alpha1.ReasonDeleting, removingMessage)
+			return ps.record(ctx, func() ctrl.Result { return ps.within(wait) })
 		}
+		if err := ps.delete(ctx, inst); err != nil {
+			return ps.notRemoved(ctx, v1alpha1.ReasonDeleting, err)
+		}
+		ps.accepted()
 	}
 	if left == 0 {
 		return ps.removeFinalizer(ctx)
@@ -140,31 +152,4 @@ func (ps *pass) removeFinalizer(ctx context.Context) (ctrl.Result, error) {
 		ps.r.memory.forget(ps.key)
 	}
 	return ctrl.Result{}, err
-}
-
-// delete asks the backend to remove what was seen, by its identity.
-func (ps *pass) delete(ctx context.Context, inst provider.Instance) error {
-	ref, _ := ps.ref()
-	target := provider.Ref{ID: inst.ID, UID: string(ps.p.UID), Attempt: inst.Marks.Attempt, Identity: inst.Identity, RequestedAt: ref.RequestedAt}
-	ctx, cancel := context.WithTimeout(ctx, ps.r.CallTimeout)
-	defer cancel()
-	return ps.handle.Provider.Delete(ctx, target)
-}
-
-// afterDelete shows why a removal does not get on and tries again with growing waits.
-func (ps *pass) afterDelete(ctx context.Context, reason string, err error) (ctrl.Result, error) {
-	if busy(err) {
-		ps.err = err
-		return ps.queue(ctx)
-	}
-	f := ps.failureOf(err)
-	ps.provisioned(metav1.ConditionFalse, reason, "removing the instance failed: "+f.message)
-	ps.health()
-	if err := ps.write(ctx); err != nil {
-		return ctrl.Result{}, err
-	}
-	if provider.RetryAfter(err) == 0 {
-		f.first, f.limit = time.Second, deletionRetryLimit
-	}
-	return ps.retry(f, ps.failed()), nil
 }

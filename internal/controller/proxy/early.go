@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,6 +39,20 @@ func (ps *pass) noteDeath(born time.Time) {
 func (ps *pass) noteVanished() {
 	if ps.seen == sightNotFound && meta.IsStatusConditionTrue(ps.base.Status.Conditions, v1alpha1.ConditionProvisioned) {
 		ps.noteDeath(time.Time{})
+	}
+}
+
+// noteGone notes that an instance that ran is gone by others' hands, for an Event that follows the write.
+func (ps *pass) noteGone() {
+	rec := ps.p.Status.Instance
+	if ps.seen != sightNotFound || !rec.Ran || ps.p.Status.DrainingSince != nil {
+		return
+	}
+	tell := true
+	ps.removal(func(r *removal) { tell = !r.sent })
+	ps.r.memory.with(ps.key, func(e *entry) { tell = tell && e.toldGone != rec.Attempt })
+	if tell {
+		ps.gone = fmt.Sprintf("the instance is gone, and not by the operator's doing: %s, attempt %d", ps.p.Status.ProviderID, rec.Attempt)
 	}
 }
 

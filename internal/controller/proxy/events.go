@@ -17,10 +17,15 @@ const maxNote = 1023
 // announce publishes what a successful write changed, as Events and as log lines: a Provisioned reason that needs a person's
 // attention, and the turns of Ready. One fact is one Event, and a Proxy that comes up without trouble gets two.
 func (ps *pass) announce(ctx context.Context, before, after *v1alpha1.Proxy) {
-	told := false
 	old := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionProvisioned)
 	now := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionProvisioned)
-	if now != nil && (old == nil || old.Reason != now.Reason) {
+	told := ps.announceGone(ctx, before, now)
+	switch {
+	case told && now.Reason == v1alpha1.ReasonReplacing: // what comes next is in the same Event
+	case isStuck(now) && !isStuck(old):
+		ps.event(ctx, corev1.EventTypeWarning, "RemovalFailed", "Delete", now.Message)
+		told = true
+	case now != nil && (old == nil || old.Reason != now.Reason):
 		switch now.Reason {
 		case v1alpha1.ReasonProvisioning, v1alpha1.ReasonDeleting, v1alpha1.ReasonExternalEndpoint, v1alpha1.ReasonUnobserved:
 			ctrl.LoggerFrom(ctx).V(1).Info("provisioned changed", "reason", now.Reason, "message", now.Message)
@@ -47,6 +52,21 @@ func (ps *pass) announce(ctx context.Context, before, after *v1alpha1.Proxy) {
 		// Also when it was not Ready before: the first cause may not be the one that lasts.
 		ps.event(ctx, corev1.EventTypeWarning, "NotReady", "Probe", ready.Reason+": "+ready.Message)
 	}
+}
+
+// announceGone publishes that the instance is gone by others' hands, if it is and that was not told yet.
+func (ps *pass) announceGone(ctx context.Context, before *v1alpha1.Proxy, now *metav1.Condition) bool {
+	if ps.gone == "" || now == nil {
+		return false
+	}
+	note := ps.gone
+	if now.Reason == v1alpha1.ReasonReplacing {
+		note += "; " + now.Message
+	}
+	ps.event(ctx, corev1.EventTypeWarning, "InstanceGone", "Reconcile", note)
+	ps.gone = ""
+	ps.r.memory.with(ps.key, func(e *entry) { e.toldGone = before.Status.Instance.Attempt })
+	return true
 }
 
 func (ps *pass) event(ctx context.Context, kind, reason, action, note string) {

@@ -1,6 +1,9 @@
 package proxy
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,6 +13,12 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
+
+// askedMark stands in a latch's revision before the mark of the wish for another instance.
+const askedMark = "/"
+
+// unprovenMessage is about a failure that was answered before its attempt is proven to have left nothing.
+const unprovenMessage = "the last attempt is not proven absent yet; the next follows by itself"
 
 // failure is an error as a person sees it and as long as it asks to wait.
 type failure struct {
@@ -87,21 +96,43 @@ func (ps *pass) held() (left time.Duration, held bool) {
 	if l == nil || l.NextRetryTime == nil {
 		return 0, false
 	}
-	c := meta.FindStatusCondition(ps.base.Status.Conditions, v1alpha1.ConditionProvisioned)
-	if c == nil || c.ObservedGeneration != ps.p.Generation || l.SpecMark != ps.want.mark || l.Revision != ps.failing() {
+	if ps.moved() {
 		return 0, false
 	}
 	left = l.NextRetryTime.Sub(ps.r.Clock.Now())
 	return left, left > 0
 }
 
-// failing is the revision of what a creation is made from besides the spec: of the provider's entry, and of credentials that can
-// be rotated, which are not in the spec mark.
-func (ps *pass) failing() string {
-	if ps.creds == nil {
-		return ps.handle.Revision
+// moved reports whether something has changed since the failure on record, or a person has asked for another instance since.
+func (ps *pass) moved() bool {
+	l := ps.p.Status.Latch
+	c := meta.FindStatusCondition(ps.base.Status.Conditions, v1alpha1.ConditionProvisioned)
+	revision := l.Revision
+	if !ps.replaceAsked() {
+		revision, _, _ = strings.Cut(revision, askedMark) // to take the wish back is no wish
 	}
-	return ps.handle.Revision + "." + ps.creds.Revision
+	return c == nil || c.ObservedGeneration != ps.p.Generation || l.SpecMark != ps.want.mark || revision != ps.failing()
+}
+
+// letGo stages that the failure on record holds the next attempt back no longer, only the last one does.
+func (ps *pass) letGo() {
+	l := ps.p.Status.Latch
+	l.SpecMark, l.Revision, l.NextRetryTime = ps.want.mark, ps.failing(), ptr.To(ps.now())
+	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonProvisioning, unprovenMessage)
+}
+
+// failing is the revision of what a creation is made from besides the spec: of the provider's entry, of credentials that can
+// be rotated, which are not in the spec mark, and of the wish for another instance, as long as no attempt answers it.
+func (ps *pass) failing() string {
+	revision := ps.handle.Revision
+	if ps.creds != nil {
+		revision += "." + ps.creds.Revision
+	}
+	if ps.replaceAsked() {
+		sum := sha256.Sum256([]byte(ps.replaceValue()))
+		revision += askedMark + hex.EncodeToString(sum[:8])
+	}
+	return revision
 }
 
 func quota(name string, err error) error {

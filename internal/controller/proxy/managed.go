@@ -43,6 +43,9 @@ func (ps *pass) act(ctx context.Context) (ctrl.Result, error) {
 	}
 	switch decide(ps.seen, false) {
 	case stepSettle:
+		if ps.wornOut() {
+			return ps.replace(ctx)
+		}
 		if ps.takeAddress(); ps.worn() {
 			return ps.replace(ctx)
 		}
@@ -154,9 +157,14 @@ func (ps *pass) wait(ctx context.Context) (ctrl.Result, error) {
 	if ps.seen == sightDeleting || ps.p.Status.DrainingSince != nil {
 		reason = v1alpha1.ReasonReplacing
 	}
-	if ps.fresh() || ps.seen != sightNothingYet && (ps.seen != sightDeleting || ps.p.Status.Instance.Ran) {
+	switch {
+	case ps.fresh() || ps.seen != sightNothingYet && (ps.seen != sightDeleting || ps.p.Status.Instance.Ran):
 		ps.provisioned(metav1.ConditionFalse, reason, ps.describe(string(ps.seen)))
-	} // else the failure on record says more than that there is nothing to be seen, or that its rest is being removed
+	case ps.seen == sightNothingYet && ps.blocked == nil && ps.moved():
+		ps.letGo()
+	default: // the failure on record says more than that there is nothing to be seen, or that its rest is being removed
+		ps.unstick()
+	}
 	ps.health()
 	if err := ps.write(ctx); err != nil {
 		return ctrl.Result{}, err
@@ -212,23 +220,12 @@ func (ps *pass) discard(ctx context.Context, why string) (ctrl.Result, error) {
 	}
 	switch {
 	case ps.seen != sightFailedLeft:
-		ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, ps.describe(why)+"; it is removed and created anew")
+		ps.removing(v1alpha1.ReasonReplacing, ps.describe(why)+"; it is removed and created anew")
 	case ps.fresh():
 		ps.fail(ps.inst.Err)
 	} // else the failure is on record
 	ps.health()
 	return ps.remove(ctx)
-}
-
-// remove puts the staged status on record and deletes what was seen.
-func (ps *pass) remove(ctx context.Context) (ctrl.Result, error) {
-	if err := ps.writeToAct(ctx); err != nil {
-		return ctrl.Result{}, err
-	}
-	if err := ps.delete(ctx, *ps.inst); err != nil {
-		return ps.afterDelete(ctx, v1alpha1.ReasonReplacing, err)
-	}
-	return ps.poll(ps.r.Intervals.DeletionPoll), nil
 }
 
 // takeOver corrects a record that was restored from an older state.

@@ -43,6 +43,29 @@ type entry struct {
 	stoppedAttempt int64
 	// reserved is the provider entry in which this Proxy takes a place.
 	reserved string
+	// toldGone is the attempt of which it was told that its instance is gone.
+	toldGone int64
+	removal  removal
+	// stuckTold is when a message alone last said that the removal has come to be refused.
+	stuckTold time.Time
+}
+
+// record names what an intent on record stands for.
+type record struct{ attempt, requestedAt int64 }
+
+// removal is how the removal of the instance of one record gets on.
+type removal struct {
+	of record
+	// sent: the backend was asked to remove the instance, accepted: it said at last that it would.
+	sent, accepted bool
+	// failures counts deletions in a row that were refused, why is the last refusal, "" once one was accepted. The next one
+	// waits for until, as long as the Proxy asks for the same.
+	failures int
+	why      string
+	until    time.Time
+	asked    string
+	// worn: the instance was withdrawn for being Unhealthy, which nobody can tell of an instance without an address.
+	worn bool
 }
 
 func (m *memory) with(key types.NamespacedName, f func(*entry)) {
@@ -57,6 +80,16 @@ func (m *memory) with(key types.NamespacedName, f func(*entry)) {
 		m.entries[key] = e
 	}
 	f(e)
+}
+
+// removal gives f what is known of the removal of the instance of that record.
+func (m *memory) removal(key types.NamespacedName, of record, f func(*removal)) {
+	m.with(key, func(e *entry) {
+		if e.removal.of != of {
+			e.removal = removal{of: of}
+		}
+		f(&e.removal)
+	})
 }
 
 func (m *memory) forget(key types.NamespacedName) {

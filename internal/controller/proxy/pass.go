@@ -39,6 +39,9 @@ type pass struct {
 	// unsure: the instance has been Unhealthy for too long, but perhaps through no fault of its own.
 	unsure bool
 
+	// gone says that the instance is gone without the operator's doing; "" when it is not, or was told.
+	gone string
+
 	// later is the longest wait until the next pass that something besides the step asks for; 0 for none.
 	later time.Duration
 }
@@ -114,6 +117,14 @@ func (ps *pass) failed() int { return ps.r.memory.failed(ps.key, ps.r.Clock.Now(
 
 // after asks for another pass after exactly d.
 func after(d time.Duration) ctrl.Result { return ctrl.Result{RequeueAfter: d, Priority: ptr.To(0)} }
+
+// within asks for another pass after d, or sooner if something besides the step does.
+func (ps *pass) within(d time.Duration) ctrl.Result {
+	if ps.later > 0 && ps.later < d {
+		d = ps.later
+	}
+	return after(d)
+}
 
 // steady ends a pass after which nothing has to happen: list, watch and probe wake the Proxy when something does.
 func (ps *pass) steady() ctrl.Result {

@@ -1,7 +1,9 @@
 package proxy_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -187,7 +189,7 @@ func TestADelayAskedForIsNeverCutShort(t *testing.T) {
 				}
 				if op == providertest.OpCreate || op == providertest.OpDelete {
 					refused = append(refused, now)
-					f.Err, f.RetryAfter = errors.New("slow down"), asked
+					f.Err, f.RetryAfter = fmt.Errorf("slow down (%d)", len(refused)), asked // each in other words
 				}
 				return f
 			})
@@ -209,5 +211,43 @@ func TestADelayAskedForIsNeverCutShort(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// planning is a provider whose Plan asks a target that may be busy.
+type planning struct {
+	provider.Provider
+	busy bool
+}
+
+func (p *planning) Plan(ctx context.Context, req provider.CreateRequest) (string, error) {
+	if p.busy {
+		return "", provider.Wrap(provider.ErrTransient, "plan", "cloud", "", errors.New("busy")).WithReason(provider.ReasonBusy)
+	}
+	return p.Provider.Plan(ctx, req)
+}
+
+// A plan that was not made for lack of a place is no failure: nothing is written, and what runs goes on.
+func TestAPlanThatFindsItsTargetBusyCostsNoWrite(t *testing.T) {
+	t.Parallel()
+	for name, reach := range map[string]func(x *rig, key types.NamespacedName){
+		"before the first attempt": func(x *rig, key types.NamespacedName) {
+			x.edit(key, func(p *v1alpha1.Proxy) { p.Finalizers = []string{v1alpha1.FinalizerInstance} })
+		},
+		"when it has drifted": func(x *rig, key types.NamespacedName) { x.untilRunning(key); x.edit(key, toPort(8080)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := newRig(t, providertest.KindGCP, providertest.BackendOptions{BootDelay: 10 * time.Second})
+			key := x.managed("a")
+			reach(x, key)
+			h := x.entries[x.entry]
+			p := &planning{Provider: h.Provider, busy: true}
+			h.Provider = p
+			x.entries[x.entry] = h
+			x.expectQueued(key)
+			p.busy = false
+			x.untilRunning(key)
+		})
 	}
 }

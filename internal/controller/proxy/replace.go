@@ -29,12 +29,20 @@ func (ps *pass) replace(ctx context.Context) (ctrl.Result, error) {
 		return ps.keepServing(ctx, ps.blocked.reason+": "+ps.blocked.message, ps.steady)
 	}
 	// Also while it drains: the spec may have changed again, to what cannot be made.
-	if _, err := ps.plan(ctx); err != nil {
+	_, err := ps.plan(ctx)
+	if busy(err) {
+		ps.err = err
+		return ps.queue(ctx)
+	}
+	if err != nil {
 		ps.cancelReplacement()
 		f := ps.failureOf(err)
 		return ps.keepServing(ctx, "it cannot be replaced: "+f.message, func() ctrl.Result { return ps.retry(f, ps.failed()) })
 	}
 	ps.r.memory.succeeded(ps.key)
+	if ps.withdrawn() {
+		return ps.drained(ctx)
+	}
 	if ps.p.Status.DrainingSince == nil {
 		followed := ps.p.Status.ReplacingSince != nil
 		if !ps.takePlace() {
@@ -55,21 +63,44 @@ func (ps *pass) replace(ctx context.Context) (ctrl.Result, error) {
 			ps.noteWorn(followed)
 		}
 	}
-	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonDraining, "withdrawn to be replaced ("+ps.why()+"); its leases may end first")
+	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonDraining, ps.drainingMessage())
 	ps.health()
 	if err := ps.writeToAct(ctx); err != nil {
 		ps.leavePlace()
 		return ctrl.Result{}, err
 	}
-	// The withdrawal is on record, so a restart cannot forget it; from here on nothing new is granted.
+	return ps.drained(ctx)
+}
+
+// drained removes an instance whose withdrawal is on record, so that a restart cannot forget it, once its leases have ended;
+// from here on nothing new is granted.
+func (ps *pass) drained(ctx context.Context) (ctrl.Result, error) {
 	live := ps.r.Leases.Withdraw(ps.leaseKey())
 	if left := ps.r.Intervals.Drain - ps.r.Clock.Since(ps.p.Status.DrainingSince.Time); live > 0 && left > 0 {
-		return ps.again(min(left, time.Second)), nil
+		if ps.withdrawn() { // it booted again meanwhile, and lost its address by that
+			ps.withdraw()
+			ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonDraining, ps.drainingMessage())
+			ps.health()
+		}
+		return ps.record(ctx, func() ctrl.Result { return ps.again(min(left, time.Second)) })
 	}
 	ps.withdraw()
-	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, "the instance is removed to be created anew")
+	ps.removing(v1alpha1.ReasonReplacing, "the instance is removed to be created anew")
 	ps.health()
+	if ps.seen == sightRunning {
+		ps.removal(func(r *removal) { r.worn = true })
+	}
 	return ps.remove(ctx)
+}
+
+// withdrawn reports whether it is on record that the instance is being replaced and has no address any more. It does not get
+// it back for a removal that takes long: that would be two writes for each look.
+func (ps *pass) withdrawn() bool {
+	return ps.p.Status.DrainingSince != nil && ps.base.Status.IP == ""
+}
+
+func (ps *pass) drainingMessage() string {
+	return "withdrawn to be replaced (" + ps.why() + "); its leases may end first"
 }
 
 // why says what a replacement is for.
@@ -100,6 +131,7 @@ func (ps *pass) cancelReplacement() {
 	}
 	ps.p.Status.DrainingSince, ps.p.Status.ReplacingSince = nil, nil
 	ps.leavePlace()
+	ps.removal(func(r *removal) { r.failures, r.why, r.worn = 0, "", false })
 	ps.r.Leases.Readmit(ps.leaseKey())
 }
 
@@ -122,7 +154,7 @@ func (ps *pass) replaceDead(ctx context.Context, dead string) (ctrl.Result, erro
 		ps.p.Status.DrainingSince = ptr.To(ps.now())
 		ps.noteDeath(ps.inst.CreatedAt)
 	}
-	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, ps.describe("the instance "+dead+"; it is removed and created anew"))
+	ps.removing(v1alpha1.ReasonReplacing, ps.describe("the instance "+dead+"; it is removed and created anew"))
 	ps.health()
 	res, err := ps.remove(ctx)
 	if err != nil {

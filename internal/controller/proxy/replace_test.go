@@ -111,9 +111,6 @@ func TestWhatCannotBeReplacedKeepsServing(t *testing.T) {
 
 func TestTheReplaceAnnotationAsksOncePerValue(t *testing.T) {
 	x := newRig(t, providertest.KindGCP, providertest.BackendOptions{})
-	ask := func(v string) func(*v1alpha1.Proxy) {
-		return func(p *v1alpha1.Proxy) { p.Annotations = map[string]string{v1alpha1.AnnotationReplace: v} }
-	}
 	key := x.managed("a", ask("before the first attempt"))
 	x.untilRunning(key)
 	settled := func(attempt int64, why string) {

@@ -34,6 +34,15 @@ func (ps *pass) worn() bool {
 	return replaceable
 }
 
+// wornOut reports whether a running instance was withdrawn for being Unhealthy, and its removal has begun. Without an address
+// there are no probes that could tell otherwise; only the field's removal does.
+func (ps *pass) wornOut() (yes bool) {
+	if ps.withdrawn() && ps.p.Spec.ReplaceUnhealthyAfter != nil {
+		ps.removal(func(r *removal) { yes = r.worn })
+	}
+	return yes
+}
+
 // wears returns for how long p may still be Unhealthy; ok is false when it is not, or may be so for ever.
 func (ps *pass) wears(p *v1alpha1.Proxy) (left time.Duration, ok bool) {
 	limit := p.Spec.ReplaceUnhealthyAfter

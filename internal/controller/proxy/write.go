@@ -41,8 +41,20 @@ func (ps *pass) write(ctx context.Context) error {
 		ps.soon(wait)
 		return nil
 	}
-	ps.r.memory.with(ps.key, func(e *entry) { e.messageWritten = ps.r.Clock.Now() })
+	ps.r.memory.with(ps.key, func(e *entry) {
+		e.messageWritten = ps.r.Clock.Now()
+		if turned, stuck := ps.turned(); turned && stuck {
+			e.stuckTold = e.messageWritten
+		}
+	})
 	return ps.patchStatus(ctx)
+}
+
+// turned reports whether a removal has come to be refused, or to get on again, and which of the two.
+func (ps *pass) turned() (turned, stuck bool) {
+	before := meta.FindStatusCondition(ps.base.Status.Conditions, v1alpha1.ConditionProvisioned)
+	now := meta.FindStatusCondition(ps.p.Status.Conditions, v1alpha1.ConditionProvisioned)
+	return isStuck(before) != isStuck(now), isStuck(now)
 }
 
 // record writes the staged status and then asks for what next says: the write may have put a message off.
@@ -54,15 +66,21 @@ func (ps *pass) record(ctx context.Context, next func() ctrl.Result) (ctrl.Resul
 }
 
 // lastWording returns since when the wording of the status counts as told: messages that come from a backend's progress
-// wait for their turn after any write, those about a settled instance after the last of their own kind, and those that
-// tell a user what to mend not at all.
-func (ps *pass) lastWording() time.Time {
+// wait for their turn after any write, those about a settled instance after the last of their own kind, that a removal is
+// refused after that was told the last time, and those that tell a user what to mend, or that it is mended, not at all.
+func (ps *pass) lastWording() (t time.Time) {
 	c := meta.FindStatusCondition(ps.p.Status.Conditions, v1alpha1.ConditionProvisioned)
 	switch {
 	case c == nil:
 		return time.Time{}
 	case c.Status == metav1.ConditionTrue:
 		return ps.r.memory.lastWrite(ps.key, true)
+	}
+	if turned, stuck := ps.turned(); turned {
+		if stuck {
+			ps.r.memory.with(ps.key, func(e *entry) { t = e.stuckTold })
+		}
+		return t
 	}
 	switch c.Reason {
 	case v1alpha1.ReasonProvisioning, v1alpha1.ReasonReplacing, v1alpha1.ReasonDeleting, v1alpha1.ReasonDraining:
