@@ -97,7 +97,7 @@ demo: build controlplane ## Show the whole system on this machine; DEMO=once end
 	@DEMO=$(DEMO) DEMO_BIN=$(CURDIR)/bin exec bin/demo
 
 .PHONY: demo-gcp
-demo-gcp: build controlplane ## Show the same with VMs of an emulated Compute Engine; DEMO=once ends after the proof.
+demo-gcp: build controlplane ## Show the whole system with VMs of an emulated Compute Engine; DEMO=once ends after the proof.
 	$(GO) build -o bin/demo ./hack/demo
 	@DEMO=$(DEMO) DEMO_BIN=$(CURDIR)/bin exec bin/demo gcp
 

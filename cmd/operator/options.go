@@ -135,7 +135,7 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	f.DurationVar(&o.cooldownWindow, "cooldown-window", 10*time.Minute, "how long a banned or rate-limited proxy rests for a target (1s to 24h)")
 	f.StringVar(&o.leasePrefer, "lease-prefer", "latency", "`order` among equally loaded proxies: latency or rotation")
 
-	f.IntVar(&o.logLevel, "log-level", 0, "verbosity: 0 events worth a line, 1 each operation, 2 details")
+	f.IntVar(&o.logLevel, "log-level", 0, "verbosity: 0 events worth a line, 1 each operation, 2 details, 5 requests and answers of cloud APIs")
 	f.StringVar(&o.logFormat, "log-format", "json", "`format` of log lines: json or console")
 	f.BoolVar(&o.version, "version", false, "print the version and exit")
 	return f

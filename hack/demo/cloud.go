@@ -100,7 +100,7 @@ func (c *cloud) entry() (name, config string) {
 }
 
 func (c *cloud) dress(spec *v1alpha1.ProxySpec) {
-	spec.Placement = &v1alpha1.Placement{Zone: "europe-west1-b", MachineType: "e2-micro", Image: "projects/debian-cloud/global/images/family/debian-12"}
+	spec.Placement = &v1alpha1.Placement{Zone: "europe-west1-b", MachineType: "e2-micro", Image: "projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64"}
 	spec.CloudInit = &v1alpha1.CloudInit{Inline: "#cloud-config\n# a real image would install and start a proxy here, on port ${PROXY_PORT}\n"}
 }
 

@@ -20,7 +20,12 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	d := &demo{once: os.Getenv("DEMO") == "once"}
+	mode := os.Getenv("DEMO")
+	if mode != "" && mode != "once" {
+		fmt.Fprintf(os.Stderr, "demo: DEMO is %q: want once, or nothing\n", mode)
+		os.Exit(2)
+	}
+	d := &demo{once: mode == "once"}
 	switch args := os.Args[1:]; {
 	case len(args) == 0:
 		d.stage = laptop{d}

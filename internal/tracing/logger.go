@@ -28,6 +28,20 @@ func withIDs(ctx context.Context, sc trace.SpanContext) context.Context {
 	return logf.IntoContext(ctx, log.WithSink(t))
 }
 
+// Beneath returns ctx with wrap around the sink of its logger, below the IDs of a span: those that start spans later find them
+// where they are. It does nothing to a logger that discards everything.
+func Beneath(ctx context.Context, wrap func(logr.LogSink) logr.LogSink) context.Context {
+	log := logf.FromContext(ctx)
+	sink := log.GetSink()
+	if sink == nil {
+		return ctx
+	}
+	if above, ok := sink.(*traced); ok {
+		return logf.IntoContext(ctx, log.WithSink(&traced{wrap(above.LogSink), above.ids}))
+	}
+	return logf.IntoContext(ctx, log.WithSink(wrap(sink)))
+}
+
 // traced adds a span's IDs to every line of the sink below. Given to that sink with WithValues, they could not be taken
 // back: zap writes a key twice that a nested span adds once more, and to start again from the logger before the first span
 // would lose the names and values that it was given since.

@@ -108,3 +108,39 @@ func TestALoggerThatDiscardsStaysOne(t *testing.T) {
 		t.Errorf("the logger writes to %T", log.GetSink())
 	}
 }
+
+// shouting is a sink that others put beneath the IDs.
+type shouting struct{ logr.LogSink }
+
+func (s shouting) Info(level int, msg string, kv ...any) {
+	s.LogSink.Info(level, strings.ToUpper(msg), kv...)
+}
+
+func (s shouting) WithValues(kv ...any) logr.LogSink { return shouting{s.LogSink.WithValues(kv...)} }
+
+func TestWhatIsPutBeneathKeepsTheIDsOnce(t *testing.T) {
+	tp, _ := recording(t)
+	ctx, _ := pass(t, tp)
+	var out lines
+	ctx = logf.IntoContext(ctx, out.logger())
+	outer, first := tracing.Start(ctx, "outer")
+	defer first.End()
+	wrapped := tracing.Beneath(outer, func(sink logr.LogSink) logr.LogSink { return shouting{sink} })
+	inner, second := tracing.Start(wrapped, "inner")
+	defer second.End()
+	logf.FromContext(inner).Info("deep")
+	logf.FromContext(wrapped).Info("flat")
+	logf.FromContext(tracing.Beneath(logf.IntoContext(t.Context(), out.logger()), func(sink logr.LogSink) logr.LogSink { return shouting{sink} })).Info("bare")
+	got := out.all(t) // reading them fails where a key stands twice
+	for i, want := range []struct{ msg, span string }{
+		{"DEEP", second.SpanContext().SpanID().String()}, {"FLAT", first.SpanContext().SpanID().String()}, {"BARE", ""},
+	} {
+		if id, _ := got[i]["spanID"].(string); got[i]["msg"] != want.msg || id != want.span {
+			t.Errorf("line %v, want %s of span %q", got[i], want.msg, want.span)
+		}
+	}
+	nothing := logf.IntoContext(t.Context(), logr.Discard())
+	if tracing.Beneath(nothing, func(logr.LogSink) logr.LogSink { t.Error("wrapped"); return nil }) != nothing {
+		t.Error("a logger that discards everything was changed")
+	}
+}

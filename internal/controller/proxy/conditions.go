@@ -37,7 +37,7 @@ func (ps *pass) keepProvisioned(reason, message string) {
 
 func (ps *pass) condition(kind string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&ps.p.Status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: cut(message, maxMessage),
+		Type: kind, Status: status, Reason: reason, Message: cut(ps.secrets.Hide(message), maxMessage),
 		ObservedGeneration: ps.p.Generation,
 		// The clock is injected; left out, the API machinery would take the wall clock.
 		LastTransitionTime: metav1.NewTime(ps.r.Clock.Now()),

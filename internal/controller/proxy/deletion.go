@@ -44,6 +44,7 @@ func (ps *pass) deletion(ctx context.Context) (ctrl.Result, error) {
 		}
 		return ps.again(deletionRetryLimit), nil
 	}
+	ctx = ps.discreetToo(ctx)
 	if ps.observe(ctx); busy(ps.err) {
 		ps.announceDeletion()
 		return ps.queue(ctx)

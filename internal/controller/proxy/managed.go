@@ -25,6 +25,7 @@ func (ps *pass) managed(ctx context.Context) (ctrl.Result, error) {
 	if err := ps.resolve(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
+	ctx = ps.discreet(ctx)
 	if !ps.configured {
 		return ps.unmanaged(ctx)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/message"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/registry"
 )
 
@@ -27,6 +28,8 @@ type pass struct {
 	configured bool
 	creds      *provider.Credentials
 	want       desired
+	// secrets are what no text about the instance may show.
+	secrets *message.Secrets
 	// blocked says why nothing may be created, replaced or updated; observing and probing go on.
 	blocked *blocked
 

@@ -83,7 +83,7 @@ func (p *Provider) checkPlace(at provider.Placement) error {
 	case at.Zone == "":
 		return errors.New("placement.zone is missing: want a zone such as europe-west3-a")
 	case regionName.MatchString(at.Zone):
-		return fmt.Errorf("placement.zone %q is a region; want one of its zones, such as %s-a", at.Zone, at.Zone)
+		return fmt.Errorf("placement.zone %q is a region; want one of its zones, such as %s-b", at.Zone, at.Zone)
 	case !zoneName.MatchString(at.Zone):
 		return fmt.Errorf("placement.zone %q is not a zone such as europe-west3-a", at.Zone)
 	case at.Region != "" && at.Region != regionOf(at.Zone):
