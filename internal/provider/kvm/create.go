@@ -41,7 +41,7 @@ func (p *Provider) create(ctx context.Context, req provider.CreateRequest, ref p
 	defer cancel()
 	m := &making{
 		p: p, h: p.hosts[at.host], at: at, req: req, ref: ref,
-		uuid: domainUUID(p.owner, ref.UID, ref.Attempt), names: volumesOf(p.owner, at.name, ref.UID, ref.Attempt),
+		uuid: domainUUID(p.owner, ref.UID, ref.Attempt), names: volumesOf(p.owner, at.host, at.name, ref.UID, ref.Attempt),
 		machine: p.config.MachineTypes[req.Placement.MachineType],
 	}
 	if err := m.run(ctx); err != nil {

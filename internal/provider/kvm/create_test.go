@@ -57,7 +57,7 @@ func (w *world) whole(t *testing.T, when string, req provider.CreateRequest, ref
 		t.Errorf("%s: domains %+v", when, all)
 		return
 	}
-	disk, seed := kvm.VolumesOf(owner, req.UID, ref.Attempt)
+	disk, seed := kvm.VolumesOf(owner, hostA, req.UID, ref.Attempt)
 	if left := w.instances(); !slices.Equal(left, []string{disk, seed}) {
 		t.Errorf("%s: volumes %q", when, left)
 		return
@@ -187,7 +187,7 @@ func TestADiskThatIsThere(t *testing.T) {
 		req := w.request()
 		ref := w.ref(req, 1)
 		w.half(req, ref, "StorageVolUpload", 1)
-		disk, seed := kvm.VolumesOf(owner, req.UID, 1)
+		disk, seed := kvm.VolumesOf(owner, hostA, req.UID, 1)
 		good, _ = w.daemons[hostA].Shape(disk)
 		tc.change(&good)
 		w.daemons[hostA].Reshape(disk, good)
@@ -434,7 +434,7 @@ func TestAStartThatIsRefused(t *testing.T) {
 	req = w.request()
 	ref = w.ref(req, 1)
 	w.wires[hostA].Once(libvirttest.On("DomainCreateWithFlags"), func(_ string, do func() error) error {
-		disk, _ := kvm.VolumesOf(owner, req.UID, 1)
+		disk, _ := kvm.VolumesOf(owner, hostA, req.UID, 1)
 		w.daemons[hostA].RemoveVolume(disk)
 		return do()
 	})

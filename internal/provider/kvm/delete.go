@@ -113,7 +113,7 @@ func (p *Provider) removeVolumes(ctx context.Context, h *host, at place, ref pro
 	if err != nil {
 		return err
 	}
-	v := volumesOf(p.owner, at.name, ref.UID, ref.Attempt)
+	v := volumesOf(p.owner, at.host, at.name, ref.UID, ref.Attempt)
 	for _, name := range []string{v.disk(), v.seed()} {
 		if err := removeVolume(ctx, h, pl, name); err != nil {
 			return err

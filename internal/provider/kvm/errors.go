@@ -25,7 +25,8 @@ var codes = map[libvirt.ErrorNumber]error{
 	libvirt.ErrAuthUnavailable: provider.ErrDenied,
 	libvirt.ErrAccessDenied:    provider.ErrDenied,
 	libvirt.ErrOperationDenied: provider.ErrDenied,
-	// What was asked for is not possible with this configuration.
+	// What was asked for is not possible with this configuration. A pool or a network that is missing is not among it: somebody
+	// may be about to start it, and no spec would change then to release a latch.
 	libvirt.ErrXMLError:             provider.ErrPermanent,
 	libvirt.ErrXMLDetail:            provider.ErrPermanent,
 	libvirt.ErrXMLInvalidSchema:     provider.ErrPermanent,
@@ -35,8 +36,6 @@ var codes = map[libvirt.ErrorNumber]error{
 	libvirt.ErrArgumentUnsupported:  provider.ErrPermanent,
 	libvirt.ErrOperationUnsupported: provider.ErrPermanent,
 	libvirt.ErrOsType:               provider.ErrPermanent,
-	libvirt.ErrNoStoragePool:        provider.ErrPermanent,
-	libvirt.ErrNoNetwork:            provider.ErrPermanent,
 	libvirt.ErrInvalidNetwork:       provider.ErrPermanent,
 	libvirt.ErrNoMemory:             provider.ErrQuotaExceeded,
 }
@@ -85,7 +84,7 @@ func classify(err error) (reason string, class error) {
 		}
 		return "", provider.ErrTransient
 	}
-	if _, ok := errors.AsType[*poolError](err); ok {
+	if e, ok := errors.AsType[*poolError](err); ok && !e.passing {
 		return "", provider.ErrPermanent
 	}
 	return "", provider.ErrTransient

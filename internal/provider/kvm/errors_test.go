@@ -96,7 +96,7 @@ func TestErrorsOfLibvirt(t *testing.T) {
 		libvirt.ErrXMLError: provider.ErrPermanent, libvirt.ErrXMLDetail: provider.ErrPermanent, libvirt.ErrXMLInvalidSchema: provider.ErrPermanent,
 		libvirt.ErrConfigUnsupported: provider.ErrPermanent, libvirt.ErrInvalidArg: provider.ErrPermanent, libvirt.ErrNoSupport: provider.ErrPermanent,
 		libvirt.ErrArgumentUnsupported: provider.ErrPermanent, libvirt.ErrOperationUnsupported: provider.ErrPermanent, libvirt.ErrOsType: provider.ErrPermanent,
-		libvirt.ErrNoStoragePool: provider.ErrPermanent, libvirt.ErrNoNetwork: provider.ErrPermanent, libvirt.ErrInvalidNetwork: provider.ErrPermanent,
+		libvirt.ErrNoStoragePool: provider.ErrTransient, libvirt.ErrNoNetwork: provider.ErrTransient, libvirt.ErrInvalidNetwork: provider.ErrPermanent,
 		libvirt.ErrNoMemory: provider.ErrQuotaExceeded,
 	}
 	for code, class := range kvm.Codes() {

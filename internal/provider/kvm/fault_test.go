@@ -400,8 +400,8 @@ func TestObjectsThatVanish(t *testing.T) {
 		{"DomainCreateWithFlags", domain, "create", "transient"},
 		{"DomainCreateWithFlags", volumes, "create", "transient"},
 		{"DomainAgentSetResponseTimeout", domain, "create", ""},
-		{"StoragePoolLookupByName", missing(libvirt.ErrNoStoragePool, "StoragePoolGetXMLDesc"), "create", "permanent"},
-		{"StoragePoolLookupByName", missing(libvirt.ErrNoStoragePool, "StoragePoolListAllVolumes"), "list", "permanent"},
+		{"StoragePoolLookupByName", missing(libvirt.ErrNoStoragePool, "StoragePoolGetXMLDesc"), "create", "transient"},
+		{"StoragePoolLookupByName", missing(libvirt.ErrNoStoragePool, "StoragePoolListAllVolumes"), "list", "transient"},
 		{"DomainGetState", missing(libvirt.ErrNoNetwork, "NetworkGetDhcpLeases"), "get", "Provisioning"}, // without an address yet
 		{"DomainGetState", missing(libvirt.ErrNoNetwork, "NetworkLookupByName"), "get", "Provisioning"},
 	} {

@@ -3,6 +3,7 @@ package kvm
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"sync"
 	"time"
@@ -76,9 +77,13 @@ type claims struct {
 func (c *claims) take(uuid, name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if uuid == "" {
+		return nil
+	}
 	if other, taken := c.name[uuid]; taken && other != name {
 		return &sameHostError{other}
 	}
+	maps.DeleteFunc(c.name, func(_, n string) bool { return n == name }) // it may have been given another one
 	if c.name == nil {
 		c.name = map[string]string{}
 	}

@@ -41,8 +41,8 @@ func ParseVolume(name string) (uid string, attempt int64, again [2]string, ok bo
 }
 
 // VolumesOf names the volumes of an attempt.
-func VolumesOf(o provider.Owner, uid string, attempt int64) (disk, seed string) {
-	v := volumesOf(o, provider.NameFromUID(uid), uid, attempt)
+func VolumesOf(o provider.Owner, at, uid string, attempt int64) (disk, seed string) {
+	v := volumesOf(o, at, provider.NameFromUID(uid), uid, attempt)
 	return v.disk(), v.seed()
 }
 

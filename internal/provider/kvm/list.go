@@ -93,7 +93,7 @@ func (p *Provider) listOn(ctx context.Context, h *host) ([]provider.Instance, er
 			whole[inst.Identity] = true
 		}
 	}
-	owner := volumesOf(p.owner, "", "", 0).owner
+	owner := volumesOf(p.owner, h.config.Name, "", "", 0).owner
 	for _, name := range names {
 		v, ok := parseVolume(name)
 		if !ok || v.owner != owner {

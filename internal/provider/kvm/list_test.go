@@ -1,6 +1,7 @@
 package kvm_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,7 +111,7 @@ func TestTwoAttemptsAreListed(t *testing.T) {
 	w := newT(t)
 	p := w.provider()
 	req, ref := w.made(p)
-	disk, _ := kvm.VolumesOf(owner, req.UID, 7)
+	disk, _ := kvm.VolumesOf(owner, hostA, req.UID, 7)
 	w.daemons[hostA].AddVolume(disk, 1)
 	l, err := p.ListByTag(t.Context())
 	must(w.t, err)
@@ -188,5 +189,29 @@ func TestTheCostOfAList(t *testing.T) {
 	w.daemons[hostA].Forget()
 	if calls := w.since(func() { _, _ = w.list(p) }); len(calls) > 3*domains+6 {
 		t.Errorf("%d calls for %d domains whose agents are asked", len(calls), domains)
+	}
+}
+
+// Two hosts may share a pool. What belongs to one of them is neither shown nor removed by way of the other.
+func TestTwoHostsWithOnePool(t *testing.T) {
+	w := newT(t)
+	p := w.provider()
+	_, ref := w.made(p)
+	for _, v := range w.daemons[hostA].Volumes() {
+		w.daemons[hostB].AddVolume(v, 1)
+	}
+	shared := w.daemons[hostB].Volumes()
+	listing, err := p.ListByTag(t.Context())
+	if err != nil || len(listing.Instances) != 1 || listing.Instances[0].ID != ref.ID {
+		t.Errorf("listed is %+v, %v", listing, err)
+	}
+	other := w.old(ref)
+	other.ID = "hosts/" + hostB + "/domains/" + provider.NameFromUID(ref.UID)
+	must(w.t, p.Delete(t.Context(), other))
+	if now := w.daemons[hostB].Volumes(); !slices.Equal(now, shared) {
+		t.Errorf("of %q are left %q", shared, now)
+	}
+	if _, err := p.Get(t.Context(), other); !errors.Is(err, provider.ErrNotFound) {
+		t.Errorf("Get on the other host = %v", err)
 	}
 }

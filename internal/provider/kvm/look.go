@@ -86,7 +86,7 @@ func (p *Provider) rests(ctx context.Context, h *host, uid string) ([]volumes, e
 	var out []volumes
 	for _, name := range names {
 		v, ok := parseVolume(name)
-		if !ok || v.uid != uid || v.owner != volumesOf(p.owner, "", "", 0).owner {
+		if !ok || v.uid != uid || v.owner != volumesOf(p.owner, h.config.Name, "", "", 0).owner {
 			continue
 		}
 		if len(out) == 0 || out[len(out)-1] != v {

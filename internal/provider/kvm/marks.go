@@ -116,8 +116,10 @@ type volumes struct {
 	owner     string
 }
 
-func volumesOf(o provider.Owner, name, uid string, attempt int64) volumes {
-	sum := sha256.Sum256([]byte(o.Installation + "/" + o.Cluster))
+// volumesOf names those of one attempt on a host. The host is in the digest: two of them may share a pool, and what belongs to one
+// must not look to the other like something of its own that has lost its domain.
+func volumesOf(o provider.Owner, host, name, uid string, attempt int64) volumes {
+	sum := sha256.Sum256([]byte(o.Installation + "/" + o.Cluster + "/" + host))
 	return volumes{name, uid, attempt, hex.EncodeToString(sum[:8])}
 }
 

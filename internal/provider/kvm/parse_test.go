@@ -63,7 +63,7 @@ func FuzzPlaceOf(f *testing.F) {
 
 // The name of a volume is read only if it is just what this operator would write.
 func FuzzParseVolume(f *testing.F) {
-	disk, seed := kvm.VolumesOf(owner, "00000000-0000-4000-8000-000000000001", 1)
+	disk, seed := kvm.VolumesOf(owner, hostA, "00000000-0000-4000-8000-000000000001", 1)
 	for _, s := range []string{disk, seed, disk + "x", strings.Replace(disk, ".1.", ".01.", 1), strings.Replace(disk, ".1.", ".-1.", 1), strings.Replace(disk, ".1.", ".+1.", 1), "a.b.c.d.e", ""} {
 		f.Add(s)
 	}
@@ -79,7 +79,7 @@ func TestVolumesAreReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		uid := rapid.StringMatching(`[A-Za-z0-9-]{1,64}`).Draw(t, "uid")
 		attempt := rapid.Int64Range(1, 1<<62).Draw(t, "attempt")
-		disk, seed := kvm.VolumesOf(owner, uid, attempt)
+		disk, seed := kvm.VolumesOf(owner, hostA, uid, attempt)
 		for _, name := range []string{disk, seed} {
 			gotUID, gotAttempt, again, ok := kvm.ParseVolume(name)
 			if !ok || gotUID != uid || gotAttempt != attempt || again != [2]string{disk, seed} {
@@ -91,9 +91,9 @@ func TestVolumesAreReadBack(t *testing.T) {
 		}
 	})
 	// Other owners have other names.
-	disk, _ := kvm.VolumesOf(owner, "u", 1)
+	disk, _ := kvm.VolumesOf(owner, hostA, "u", 1)
 	for _, o := range []provider.Owner{{Installation: "other", Cluster: owner.Cluster}, {Installation: owner.Installation, Cluster: "other"}} {
-		if other, _ := kvm.VolumesOf(o, "u", 1); other == disk || kvm.DomainUUID(o, "u", 1) == kvm.DomainUUID(owner, "u", 1) {
+		if other, _ := kvm.VolumesOf(o, hostA, "u", 1); other == disk || kvm.DomainUUID(o, "u", 1) == kvm.DomainUUID(owner, "u", 1) {
 			t.Errorf("%v has the names of %v", o, owner)
 		}
 	}

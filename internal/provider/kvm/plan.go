@@ -180,7 +180,7 @@ func (p *Provider) held(ctx context.Context, h *host, pl libvirt.StoragePool, at
 	if f.record.Pool != "" && f.record.Pool != h.config.Pool {
 		return memory, 0, nil // what goes there does not make room here
 	}
-	v, err := lookupVolume(ctx, h, pl, volumesOf(p.owner, at.name, uid, f.marks.Attempt).disk())
+	v, err := lookupVolume(ctx, h, pl, volumesOf(p.owner, at.host, at.name, uid, f.marks.Attempt).disk())
 	if err == nil {
 		var s sizes
 		s, err = volumeSizes(ctx, h, v)

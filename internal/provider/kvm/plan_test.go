@@ -216,8 +216,8 @@ func TestRoomOnAHost(t *testing.T) {
 			d.SetStats(stat("free", 100*mib), stat("buffers", 12*mib), stat("cached", 399*mib))
 		}, provider.ErrQuotaExceeded, "memory"},
 		{"no statistics", func(d *libvirttest.Daemon) { d.SetStats() }, provider.ErrTransient, "statistics"},
-		{"a pool that is off", func(d *libvirttest.Daemon) { d.SetPool("", libvirt.StoragePoolInactive) }, provider.ErrPermanent, "pool default is not running"},
-		{"a pool that is degraded", func(d *libvirttest.Daemon) { d.SetPool("", libvirt.StoragePoolDegraded) }, provider.ErrPermanent, "pool default is not running"},
+		{"a pool that is off", func(d *libvirttest.Daemon) { d.SetPool("", libvirt.StoragePoolInactive) }, provider.ErrTransient, "pool default is not running"},
+		{"a pool that is degraded", func(d *libvirttest.Daemon) { d.SetPool("", libvirt.StoragePoolDegraded) }, provider.ErrTransient, "pool default is not running"},
 	} {
 		w := newT(t)
 		tc.prepare(w.daemons[hostA])

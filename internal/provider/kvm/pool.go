@@ -34,16 +34,20 @@ func (h *host) pool(ctx context.Context) (pool, error) {
 	switch desc.Type {
 	case "dir", "fs", "netfs":
 	default:
-		return pool{}, &poolError{h.config.Pool, "is of type " + desc.Type + ": want dir, fs or netfs"}
+		return pool{}, &poolError{pool: h.config.Pool, what: "is of type " + desc.Type + ": want dir, fs or netfs"}
 	}
 	if desc.Target == nil || desc.Target.Path == "" {
-		return pool{}, &poolError{h.config.Pool, "has no path"}
+		return pool{}, &poolError{pool: h.config.Pool, what: "has no path"}
 	}
 	return pool{p, desc.Target.Path}, nil
 }
 
 // poolError says that a pool is not fit for volumes of ours.
-type poolError struct{ pool, what string }
+type poolError struct {
+	pool, what string
+	// passing: somebody may start the pool at any time.
+	passing bool
+}
 
 func (e *poolError) Error() string { return "pool " + e.pool + " " + e.what }
 
@@ -68,7 +72,7 @@ func (h *host) room(ctx context.Context, c caller, p libvirt.StoragePool) (capac
 		return info{state, capacity, available}, err
 	})
 	if err == nil && libvirt.StoragePoolState(i.state) != libvirt.StoragePoolRunning {
-		err = &poolError{h.config.Pool, "is not running"}
+		err = &poolError{pool: h.config.Pool, what: "is not running", passing: true}
 	}
 	return i.capacity, i.available, err
 }
@@ -129,7 +133,14 @@ func (h *host) describeVolume(ctx context.Context, v libvirt.StorageVol) (*libvi
 }
 
 func createVolume(ctx context.Context, c caller, p libvirt.StoragePool, xml string) (libvirt.StorageVol, error) {
-	return ask(ctx, c, "StorageVolCreateXML", func(api session.API) (libvirt.StorageVol, error) { return api.StorageVolCreateXML(p, xml, 0) })
+	ctx, cancel := context.WithTimeoutCause(ctx, callLimit, &noAnswerError{"StorageVolCreateXML"})
+	defer cancel()
+	return createLarge(ctx, c, p, xml)
+}
+
+// createLarge is createVolume for as long as ctx allows: where a file system cannot reserve room, all of it is written.
+func createLarge(ctx context.Context, c caller, p libvirt.StoragePool, xml string) (libvirt.StorageVol, error) {
+	return unlimited(ctx, c, "StorageVolCreateXML", func(api session.API) (libvirt.StorageVol, error) { return api.StorageVolCreateXML(p, xml, 0) })
 }
 
 // upload writes a volume from its beginning. It reads nothing once it has returned, whatever the call still does.

@@ -290,8 +290,8 @@ func TestVolumesOfOthers(t *testing.T) {
 	p := w.provider()
 	req, ref := w.made(p)
 	d, _ := w.daemon(ref.ID)
-	disk2, seed2 := kvm.VolumesOf(owner, req.UID, 2)
-	foreign, _ := kvm.VolumesOf(provider.Owner{Installation: "other", Cluster: "x"}, req.UID, 1)
+	disk2, seed2 := kvm.VolumesOf(owner, hostA, req.UID, 2)
+	foreign, _ := kvm.VolumesOf(provider.Owner{Installation: "other", Cluster: "x"}, hostA, req.UID, 1)
 	for _, v := range []string{disk2, seed2, foreign, "web.qcow2", req.Name + ".disk.qcow2", w.volume(ref, "disk.qcow2") + ".bak"} {
 		d.AddVolume(v, 1)
 	}

@@ -105,7 +105,7 @@ func (s *store) Create(ctx context.Context, name string, capacity, allocation in
 	if err != nil {
 		return err
 	}
-	_, err = createVolume(ctx, s, s.pool, xml)
+	_, err = createLarge(ctx, s, s.pool, xml)
 	return judged(s.explain(ctx, err))
 }
 

@@ -89,6 +89,10 @@ func on[T any](ctx context.Context, l *Link, f func(API) (T, error)) (T, error) 
 	case <-ctx.Done():
 		return zero, context.Cause(ctx)
 	}
+	if ctx.Err() != nil { // both were ready: what comes too late is not sent
+		<-l.slots
+		return zero, context.Cause(ctx)
+	}
 	type answer struct {
 		v   T
 		err error
