@@ -40,7 +40,7 @@ func TestPlanSaysWhatIsWrongWithAPlacement(t *testing.T) {
 		{"no zone", func(r *provider.CreateRequest) { r.Placement.Zone = "" }, []string{"placement.zone is missing"}},
 		{"a region, no zone", func(r *provider.CreateRequest) { r.Placement = provider.Placement{Region: "us-central1"} }, []string{"placement.zone is missing"}},
 		{"a zone given as region", func(r *provider.CreateRequest) { r.Placement = provider.Placement{Region: "us-central1-a"} }, []string{"placement.zone is missing", `placement.region "us-central1-a" is a zone`}},
-		{"a region given as zone", func(r *provider.CreateRequest) { r.Placement.Zone = "us-central1" }, []string{`placement.zone "us-central1" is a region`, "us-central1-a"}},
+		{"a region given as zone", func(r *provider.CreateRequest) { r.Placement.Zone = "us-central1" }, []string{`placement.zone "us-central1" is a region`, "us-central1-b"}},
 		{"a zone as both", func(r *provider.CreateRequest) { r.Placement.Region = "us-central1-a" }, []string{`placement.region "us-central1-a" is not the one of placement.zone "us-central1-a"`}},
 		{"a zone of another region", func(r *provider.CreateRequest) { r.Placement.Region = "europe-west1" }, []string{`placement.region "europe-west1"`, `placement.zone "us-central1-a"`}},
 		{"a zone outside of the entry's regions", func(r *provider.CreateRequest) { r.Placement.Zone = "asia-east1-a" }, []string{`placement.zone "asia-east1-a"`, "us-central1, europe-west1"}},
