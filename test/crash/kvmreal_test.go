@@ -264,14 +264,14 @@ func (h *realHost) RemoveVolume(name string) {
 	}
 }
 
-// sweep removes all that a run has left.
+// sweep removes all that a run has left, and the base images of other tests.
 func (h *realHost) sweep() {
 	for _, d := range h.Domains() {
 		h.Set(d.Name, libvirt.DomainShutoff, 0)
 		h.Undefine(d.Name)
 	}
 	for _, v := range h.Volumes() {
-		if strings.HasPrefix(v, "proxy-") {
+		if strings.HasPrefix(v, "proxy-") || strings.HasPrefix(v, "epx-base-") && v != baseVolume && v != baseMarker {
 			h.RemoveVolume(v)
 		}
 	}

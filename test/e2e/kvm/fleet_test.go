@@ -153,6 +153,19 @@ func (r *rig) volumes(t *testing.T) (instances, bases []string) {
 	return instances, bases
 }
 
+// removeBases removes the base images that other tests have left.
+func (r *rig) removeBases(t *testing.T) {
+	t.Helper()
+	_, bases := r.volumes(t)
+	pool, err := r.libvirt.StoragePoolLookupByName(os.Getenv("E2E_KVM_POOL"))
+	must(t, err)
+	for _, name := range bases {
+		v, err := r.libvirt.StorageVolLookupByName(pool, name)
+		must(t, err)
+		must(t, r.libvirt.StorageVolDelete(v, 0))
+	}
+}
+
 // powerCut kills the QEMU of a Proxy's domain.
 func (r *rig) powerCut(t *testing.T, p *v1alpha1.Proxy) {
 	t.Helper()

@@ -27,6 +27,7 @@ const boot = 6 * time.Minute
 // TestStory is the life of two proxies on a hypervisor.
 func TestStory(t *testing.T) {
 	r := shared
+	r.removeBases(t)
 	o := newOperator(t)
 	passwords := map[string]string{"a": "correct-horse-1", "b": "correct-horse-2"}
 	free := r.files.stall()
