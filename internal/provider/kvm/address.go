@@ -3,6 +3,7 @@ package kvm
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ const (
 const (
 	// sourceLimit bounds what one source may take. A guest that is booting has no agent that would answer.
 	sourceLimit = 3 * time.Second
+	// agentPatience bounds in all what the domains of one list wait for a place to ask their agents; a single one waits for
+	// sourceLimit.
+	agentPatience = 10 * time.Second
 	// agentSeconds is what the daemon itself gives a guest's agent.
 	agentSeconds = 2
 )
@@ -36,7 +40,21 @@ type lookup struct {
 
 	mu       sync.Mutex
 	networks map[string]*leases
+	// patience ends some time after the first who has to wait for a place.
+	patience func() context.Context
 }
+
+// newLookup returns one for the life of ctx.
+func newLookup(ctx context.Context, h *host, c *Config, limit time.Duration) *lookup {
+	return &lookup{host: h, config: c, patience: sync.OnceValue(func() context.Context {
+		patience, cancel := context.WithTimeout(ctx, limit)
+		context.AfterFunc(ctx, cancel)
+		return patience
+	})}
+}
+
+// errUnasked says that a domain has no address that is known, and that a source which may know it could not be asked.
+var errUnasked = errors.New("its address could not be asked for")
 
 // leases are those of one network, by MAC address, the newest first.
 type leases struct {
@@ -46,16 +64,23 @@ type leases struct {
 }
 
 // of returns the address under which a domain is reached, the zero value if there is none. A source that fails is skipped, for
-// the next one may know; only that the host does not answer at all is an error.
+// the next one may know. It is an error if the host does not answer at all, and errUnasked if no source knows an address and
+// one could not be asked for a reason that is not the guest's.
 func (l *lookup) of(ctx context.Context, f *found) (netip.Addr, error) {
+	var unasked error
 	for _, source := range l.config.AddressSources {
 		var found []netip.Addr
 		var err error
 		switch source {
 		case sourceLease:
-			found, err = l.leased(ctx, f)
+			if found, err = l.leased(ctx, f); err != nil {
+				unasked = errUnasked
+			}
 		case sourceAgent:
-			if !l.host.agents.take(f.uuid()) {
+			if err := l.host.agents.take(l.patience(), f.uuid()); err != nil {
+				if errors.Is(err, errCrowded) {
+					unasked = errUnasked
+				}
 				continue
 			}
 			found, err = l.interfaces(ctx, f, libvirt.DomainInterfaceAddressesSrcAgent, func() { l.host.agents.release(f.uuid()) })
@@ -72,7 +97,7 @@ func (l *lookup) of(ctx context.Context, f *found) (netip.Addr, error) {
 			return ip, nil
 		}
 	}
-	return netip.Addr{}, nil
+	return netip.Addr{}, unasked
 }
 
 // choose takes the first address that others can reach and that is of the family, IPv4 before IPv6 where none is given.

@@ -238,16 +238,21 @@ func TestSilentAgents(t *testing.T) {
 		if shown, _ := w.list(p); len(shown) != guests {
 			t.Errorf("list %q", shown)
 		}
-		if d := time.Since(began); d != kvm.SourceLimit || asked.Load() != kvm.MaxAgents {
-			t.Errorf("%d agents asked in %v, want %d in %v", asked.Load(), d, kvm.MaxAgents, kvm.SourceLimit)
+		if d := time.Since(began); d != kvm.AgentPatience || asked.Load() != kvm.MaxAgents {
+			t.Errorf("%d agents asked in %v, want %d in %v", asked.Load(), d, kvm.MaxAgents, kvm.AgentPatience)
 		}
-		// While they have not answered, nobody is asked, and nobody waits.
+		// While they have not answered, nobody is asked. Those who do not answer have no address; of the others nothing is known.
 		began = time.Now()
-		_, _ = w.list(p)
+		states := map[provider.State]int{}
 		for _, ref := range refs {
-			w.expect(t, "meanwhile", p, ref, "Provisioning")
+			inst, err := p.Get(t.Context(), ref)
+			must(w.t, err)
+			states[inst.State]++
 		}
-		if d := time.Since(began); d != 0 || asked.Load() != kvm.MaxAgents {
+		if states[provider.StateProvisioning] != kvm.MaxAgents || states[provider.StateUnknown] != guests-kvm.MaxAgents {
+			t.Errorf("meanwhile they are %v", states)
+		}
+		if d := time.Since(began); d > (guests-kvm.MaxAgents)*kvm.SourceLimit || asked.Load() != kvm.MaxAgents {
 			t.Errorf("%d agents asked, after %v", asked.Load(), d)
 		}
 		close(free)
@@ -264,6 +269,43 @@ func TestSilentAgents(t *testing.T) {
 		}
 		if most.Load() != kvm.MaxAgents {
 			t.Errorf("%d at a time", most.Load())
+		}
+	})
+}
+
+// Agents that answer are all asked, however many there are, a few at a time.
+func TestManyAgents(t *testing.T) {
+	w := newT(t)
+	w.extra = "addressSources: [agent]\n"
+	const guests = 5 * kvm.MaxAgents
+	synctest.Test(t, func(t *testing.T) {
+		w.t = providertest.Go(t)
+		p := w.onlyA()
+		for range guests {
+			_, ref := w.made(p)
+			d, name := w.daemon(ref.ID)
+			for _, e := range d.Domains() {
+				if e.Name == name {
+					d.Answer(name, fromAgent, nic(e.MAC, "192.0.2.7"))
+				}
+			}
+		}
+		var most, now atomic.Int32
+		w.wires[hostA].Add(libvirttest.On("DomainInterfaceAddresses"), func(_ string, do func() error) error {
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+			<-time.After(time.Second) // of the bubble
+			return do()
+		})
+		l, err := p.ListByTag(t.Context())
+		must(w.t, err)
+		for _, inst := range l.Instances {
+			if inst.State != provider.StateRunning || inst.IP != "192.0.2.7" {
+				t.Errorf("%s is %s at %q: %s", inst.ID, inst.State, inst.IP, inst.Message)
+			}
+		}
+		if len(l.Instances) != guests || most.Load() != kvm.MaxAgents {
+			t.Errorf("%d instances, %d agents at a time", len(l.Instances), most.Load())
 		}
 	})
 }

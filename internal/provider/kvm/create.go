@@ -89,7 +89,7 @@ func (m *making) run(ctx context.Context) (err error) {
 	}
 	if f == nil {
 		// It may have become full since it was planned.
-		if err := m.p.fits(ctx, m.h, m.at, m.req); err != nil {
+		if err := m.p.fits(ctx, m.h, m.at, m.req, 0); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func (m *making) disk(ctx context.Context) error {
 	}
 	_, err = createVolume(ctx, m.h, m.pool.StoragePool, xml)
 	if !exists(err) {
-		return m.h.explainFull(ctx, m.h, m.pool.StoragePool, err)
+		return m.h.explainFull(ctx, m.h, m.pool.StoragePool, 0, err) // an overlay begins with next to nothing
 	}
 	v, err := lookupVolume(ctx, m.h, m.pool.StoragePool, m.names.disk())
 	if err != nil {
@@ -208,12 +208,21 @@ func (m *making) seed(ctx context.Context) error {
 			return fmt.Errorf("the seed that is there has %d bytes, not %d", s.capacity, size)
 		}
 	} else if err != nil {
-		return m.h.explainFull(ctx, m.h, m.pool.StoragePool, err)
+		return m.h.explainFull(ctx, m.h, m.pool.StoragePool, size, err)
+	}
+	// The host's place comes first: those of a host that is slow wait for it, and not in the way of others.
+	for _, places := range []chan struct{}{m.h.seeds, m.p.seeds} {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		defer func() { <-places }()
 	}
 	if err := m.sending(); err != nil {
 		return err
 	}
-	return m.h.explainFull(ctx, m.h, m.pool.StoragePool, upload(ctx, m.h, v, bytes.NewReader(image), size))
+	return m.h.explainFull(ctx, m.h, m.pool.StoragePool, size, upload(ctx, m.h, v, bytes.NewReader(image), size))
 }
 
 // start is last: a domain that was on has all that it needs.

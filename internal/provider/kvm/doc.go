@@ -14,4 +14,16 @@
 //
 // libvirt forgets calls as soon as they are answered, and one whose caller has died may still run. So absence is proven only
 // once everything that was ever sent has come to its end (provider.Window).
+//
+// A file for each concern, from the contract down to the wire:
+//
+//	kvm, plan, create, get, list, delete, check   the contract's methods
+//	config, configcheck, place, marks             what an entry says, where an ID is, whose an instance is
+//	look, state, address                          what is read of an instance, and what that comes to
+//	domainxml, seed                               what a guest is made of
+//	store                                         a pool as package baseimage uses it
+//	host, pool, rpc, errors, logs                 one hypervisor, its calls, what their failures mean
+//
+// Below: session is one connection per host with everything that keeps it apart from the others, dial the way there by SSH,
+// baseimage brings images into pools, libvirttest is a daemon in memory.
 package kvm

@@ -50,7 +50,7 @@ var refusals = map[string]bool{
 //
 //	refused by SSH, or another host there       denied
 //	no connection, or one that was lost         transient, Unreachable
-//	no answer in time                           transient, Unreachable
+//	no answer in time                           transient, Unreachable; where one domain may be the reason, just transient
 //	the caller's context ended                  transient
 //	an error of libvirt                         see codes
 func classify(err error) (reason string, class error) {
@@ -71,6 +71,9 @@ func classify(err error) (reason string, class error) {
 	}
 	if _, ok := errors.AsType[*session.MismatchError](err); ok {
 		return "", provider.ErrDenied
+	}
+	if e, ok := errors.AsType[*noAnswerError](err); ok && e.domain {
+		return "", provider.ErrTransient
 	}
 	if _, ok := errors.AsType[*noAnswerError](err); ok || session.Lost(err) || session.Unopened(err) {
 		return provider.ReasonUnreachable, provider.ErrTransient

@@ -402,8 +402,8 @@ func TestObjectsThatVanish(t *testing.T) {
 		{"DomainAgentSetResponseTimeout", domain, "create", ""},
 		{"StoragePoolLookupByName", missing(libvirt.ErrNoStoragePool, "StoragePoolGetXMLDesc"), "create", "transient"},
 		{"StoragePoolLookupByName", missing(libvirt.ErrNoStoragePool, "StoragePoolListAllVolumes"), "list", "transient"},
-		{"DomainGetState", missing(libvirt.ErrNoNetwork, "NetworkGetDhcpLeases"), "get", "Provisioning"}, // without an address yet
-		{"DomainGetState", missing(libvirt.ErrNoNetwork, "NetworkLookupByName"), "get", "Provisioning"},
+		{"DomainGetState", missing(libvirt.ErrNoNetwork, "NetworkGetDhcpLeases"), "get", "Unknown"}, // nobody knows its address
+		{"DomainGetState", missing(libvirt.ErrNoNetwork, "NetworkLookupByName"), "get", "Unknown"},
 	} {
 		t.Run(v.op+" before "+v.at, func(t *testing.T) {
 			w := newT(t)

@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	nothingYet  = "nothing is to be seen yet"
-	noAddress   = "the guest has no address yet"
-	lostAddress = "the domain runs, and no address of it is known any more"
-	domainGone  = "the domain is gone, volumes of it are left"
+	nothingYet     = "nothing is to be seen yet"
+	noAddress      = "the guest has no address yet"
+	lostAddress    = "the domain runs, and no address of it is known any more"
+	unaskedAddress = "the domain runs, and its address could not be asked for"
+	domainGone     = "the domain is gone, volumes of it are left"
 )
 
 // bootLimit is how old a domain may get without an address that is still about to come up. One that has run for longer has
@@ -52,7 +53,7 @@ func (p *Provider) get(ctx context.Context, ref provider.Ref) (*provider.Instanc
 				// A creation that got half way, or is on its way. Repeated, it gets to its end.
 				return waiting, nil
 			}
-			inst, err := p.instance(ctx, h, f, &lookup{host: h, config: &p.config})
+			inst, err := p.instance(ctx, h, f, newLookup(ctx, h, &p.config, sourceLimit))
 			if err != nil {
 				return nil, p.fail(op, ref.ID, err)
 			}
@@ -101,6 +102,10 @@ func (p *Provider) instance(ctx context.Context, h *host, f *found, addresses *l
 		inst.Err = provider.Wrap(c.class, "create", p.name, inst.ID, errors.New(c.message))
 	case provider.StateRunning:
 		ip, err := addresses.of(ctx, f)
+		if errors.Is(err, errUnasked) {
+			inst.State, inst.Message = provider.StateUnknown, unaskedAddress
+			return inst, nil
+		}
 		if err != nil {
 			return nil, err
 		}

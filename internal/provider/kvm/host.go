@@ -16,8 +16,8 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm/session"
 )
 
-// refusedRest is for how long a host that does not let us in is not asked again. Guards against guessing (fail2ban) count
-// tries.
+// refusedRest is for how long a host that does not let us in, or is another one than it should be, is not asked again. Guards
+// against guessing (fail2ban) count tries.
 const refusedRest = 30 * time.Second
 
 // maxAgentCalls bounds the guests of a host that are asked for their address at a time: each holds a worker of the daemon's
@@ -29,7 +29,8 @@ type host struct {
 	shared
 	config HostConfig
 	images *baseimage.Cache
-	agents agents
+	agents *agents
+	seeds  chan struct{}
 }
 
 // reached says how a host is reached according to its configuration.
@@ -39,12 +40,15 @@ func reached(c HostConfig) func(ctx context.Context) (net.Conn, error) {
 }
 
 func newHost(c HostConfig, s Seams, clk session.Clock, slots chan struct{}, claims *claims) *host {
-	h := &host{config: c}
+	h := &host{config: c, agents: newAgents(), seeds: make(chan struct{}, 1)}
 	opts := session.Options{
 		Name: c.Name, Dial: reached(c), UUID: c.HostUUID, Clock: clk,
 		Identified: func(uuid string) error { return claims.take(uuid, c.Name) },
 		Rest: func(err error) time.Duration {
-			if e, ok := errors.AsType[*dial.Error](err); ok && refusals[e.Reason] {
+			if e, ok := errors.AsType[*dial.Error](err); ok && !refusals[e.Reason] {
+				return 0
+			}
+			if _, class := classify(err); errors.Is(class, provider.ErrDenied) {
 				return refusedRest
 			}
 			return 0
@@ -100,27 +104,58 @@ func (e *sameHostError) Error() string {
 
 func (e *sameHostError) Unwrap() error { return provider.ErrDenied }
 
-// agents are the guests that are being asked for something.
+// agents are the guests of a host that are being asked for something.
 type agents struct {
+	places chan struct{}
+
 	mu   sync.Mutex
 	busy map[uuid.UUID]struct{}
 }
 
-// take reserves the right to ask a guest. There is none while it has not answered the last time, or too many others have not.
-func (a *agents) take(id uuid.UUID) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if _, asked := a.busy[id]; asked || len(a.busy) >= maxAgentCalls {
-		return false
+func newAgents() *agents {
+	return &agents{places: make(chan struct{}, maxAgentCalls), busy: map[uuid.UUID]struct{}{}}
+}
+
+var (
+	// errAsked: the guest has not answered the last time yet, which is as good as having no agent.
+	errAsked = errors.New("the guest's agent has not answered the last call yet")
+	// errCrowded: others hold all places. That says nothing of this guest.
+	errCrowded = errors.New("too many guests are being asked already")
+)
+
+// take reserves the right to ask a guest, and waits for it until patience ends. The error is errAsked or errCrowded.
+func (a *agents) take(patience context.Context, id uuid.UUID) error {
+	if !a.mark(id) {
+		return errAsked
 	}
-	if a.busy == nil {
-		a.busy = map[uuid.UUID]struct{}{}
+	select {
+	case a.places <- struct{}{}:
+		return nil
+	default:
 	}
-	a.busy[id] = struct{}{}
-	return true
+	select {
+	case a.places <- struct{}{}:
+		return nil
+	case <-patience.Done():
+		a.unmark(id)
+		return errCrowded
+	}
 }
 
 func (a *agents) release(id uuid.UUID) {
+	<-a.places
+	a.unmark(id)
+}
+
+func (a *agents) mark(id uuid.UUID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, asked := a.busy[id]
+	a.busy[id] = struct{}{}
+	return !asked
+}
+
+func (a *agents) unmark(id uuid.UUID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.busy, id)

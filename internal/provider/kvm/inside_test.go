@@ -11,12 +11,13 @@ import (
 
 // Bounds that tests go to.
 const (
-	CallLimit   = callLimit
-	SourceLimit = sourceLimit
-	BootLimit   = bootLimit
-	RefusedRest = refusedRest
-	MaxAgents   = maxAgentCalls
-	PollPeriod  = downloadPoll
+	CallLimit     = callLimit
+	SourceLimit   = sourceLimit
+	AgentPatience = agentPatience
+	BootLimit     = bootLimit
+	RefusedRest   = refusedRest
+	MaxAgents     = maxAgentCalls
+	PollPeriod    = downloadPoll
 )
 
 // Decode reads a block.

@@ -21,6 +21,10 @@ const visibility = 30 * time.Second
 // the operator's way to the network.
 const maxDownloads = 4
 
+// maxSeeds bounds the seeds that are sent at a time, over all hosts, and one host gets one at a time: the client library takes
+// 4 MiB for each.
+const maxSeeds = 8
+
 // Provider runs libvirt domains. It is safe for concurrent use, also by several operator processes.
 type Provider struct {
 	name   string
@@ -28,6 +32,7 @@ type Provider struct {
 	owner  provider.Owner
 	window provider.Window
 	hosts  map[string]*host
+	seeds  chan struct{}
 }
 
 var (
@@ -50,7 +55,7 @@ func New(_ context.Context, opts provider.Options) (provider.Provider, error) {
 func newProvider(opts provider.Options, c Config, s Seams) *Provider {
 	w := opts.Window
 	w.Visibility = visibility
-	p := &Provider{name: opts.Name, config: c, owner: opts.Owner, window: w, hosts: map[string]*host{}}
+	p := &Provider{name: opts.Name, config: c, owner: opts.Owner, window: w, hosts: map[string]*host{}, seeds: make(chan struct{}, maxSeeds)}
 	slots, claims := make(chan struct{}, maxDownloads), claims{}
 	for _, h := range c.Hosts {
 		p.hosts[h.Name] = newHost(h, s, ticking(w.Clock), slots, &claims)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/digitalocean/go-libvirt"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
@@ -64,21 +65,18 @@ func (p *Provider) listOn(ctx context.Context, h *host) ([]provider.Instance, er
 	if err != nil {
 		return nil, err
 	}
-	addresses := &lookup{host: h, config: &p.config}
+	addresses := newLookup(ctx, h, &p.config, agentPatience)
 	read := make([]*provider.Instance, len(domains))
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(listWidth)
 	for i, d := range domains {
 		group.Go(func() error {
 			ctx := placed(gctx, place{h.config.Name, d.Name})
-			f, err := h.describe(ctx, d)
+			inst, err := p.listed(ctx, h, d, addresses)
 			if session.Absent(err) {
 				return nil // it has gone meanwhile
 			}
-			if err != nil || !p.owner.Owns(f.marks) || p.strange(f, f.marks.UID) != nil {
-				return err
-			}
-			read[i], err = p.instance(ctx, h, f, addresses)
+			read[i] = inst
 			return err
 		})
 	}
@@ -105,6 +103,18 @@ func (p *Provider) listOn(ctx context.Context, h *host) ([]provider.Instance, er
 			whole[inst.Identity] = true
 		}
 	}
-	slices.SortFunc(out, func(a, b provider.Instance) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(out, func(a, b provider.Instance) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
+}
+
+// listed describes a domain, nil if it is not one of ours. Of those that are not it reads no more than the marks.
+func (p *Provider) listed(ctx context.Context, h *host, d libvirt.Domain, addresses *lookup) (*provider.Instance, error) {
+	f, err := h.marked(ctx, d)
+	if err != nil || !p.owner.Owns(f.marks) || p.strange(f, f.marks.UID) != nil {
+		return nil, err
+	}
+	if f.power, err = h.power(ctx, d); err != nil {
+		return nil, err
+	}
+	return p.instance(ctx, h, f, addresses)
 }

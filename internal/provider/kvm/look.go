@@ -62,14 +62,23 @@ func (h *host) read(ctx context.Context, lookup func(context.Context) (libvirt.D
 	return f, err
 }
 
-func (h *host) describe(ctx context.Context, d libvirt.Domain) (*found, error) {
+// marked reads a domain without its state.
+func (h *host) marked(ctx context.Context, d libvirt.Domain) (*found, error) {
 	text, err := h.metadata(ctx, d)
 	if err != nil {
 		return nil, err
 	}
 	f := &found{domain: d}
 	f.record, f.marks = parseRecord(text)
-	f.power, err = h.power(ctx, d)
+	return f, nil
+}
+
+// describe reads all of a domain.
+func (h *host) describe(ctx context.Context, d libvirt.Domain) (*found, error) {
+	f, err := h.marked(ctx, d)
+	if err == nil {
+		f.power, err = h.power(ctx, d)
+	}
 	return f, err
 }
 

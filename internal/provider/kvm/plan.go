@@ -50,10 +50,18 @@ func (p *Provider) plan(ctx context.Context, req provider.CreateRequest) (string
 	ctx, cancel := p.bound(ctx)
 	defer cancel()
 	h := p.hosts[at.host]
-	if err := p.fits(ctx, h, at, req); err != nil {
+	image := p.config.Images[req.Placement.Image]
+	if progress := h.images.Running(image.named(req.Placement.Image)); progress != nil {
+		return "", p.fail(op, "", fmt.Errorf("host %s: %w", at.host, progress))
+	}
+	if err := p.fits(ctx, h, at, req, 0); err != nil {
 		return "", p.fail(op, "", fmt.Errorf("host %s: %w", at.host, err))
 	}
-	if _, err := h.base(ctx, req.Placement.Image, p.config.Images[req.Placement.Image]); err != nil {
+	base, err := h.base(ctx, req.Placement.Image, image)
+	if err == nil && base.VirtualSize > p.config.MachineTypes[req.Placement.MachineType].DiskGiB*gib {
+		err = p.fits(ctx, h, at, req, base.VirtualSize)
+	}
+	if err != nil {
 		return "", p.fail(op, "", fmt.Errorf("host %s: %w", at.host, err))
 	}
 	if h.config.Network != "" {
@@ -128,9 +136,9 @@ type fullError struct{ what string }
 func (e *fullError) Error() string { return e.what }
 func (e *fullError) Unwrap() error { return provider.ErrQuotaExceeded }
 
-// fits compares what the machine type takes with what the host has left. What an older instance of the same Proxy holds is
-// counted as free: it goes before the new one comes.
-func (p *Provider) fits(ctx context.Context, h *host, at place, req provider.CreateRequest) error {
+// fits compares what the machine type takes, with a disk of at least atLeast bytes, with what the host has left. What an older
+// instance of the same Proxy holds is counted as free: it goes before the new one comes.
+func (p *Provider) fits(ctx context.Context, h *host, at place, req provider.CreateRequest, atLeast int64) error {
 	machine := p.config.MachineTypes[req.Placement.MachineType]
 	free, err := h.freeMemory(ctx)
 	if err != nil {
@@ -146,8 +154,8 @@ func (p *Provider) fits(ctx context.Context, h *host, at place, req provider.Cre
 	}
 	// Disks are thin: as many may be promised as the administrator dares. What is refused is to begin on a pool that could
 	// not even hold this one.
-	disk := uint64(machine.DiskGiB * gib) //nolint:gosec // bounded by the configuration
-	memory := uint64(machine.MemoryMiB)   //nolint:gosec // bounded by the configuration
+	disk := uint64(max(machine.DiskGiB*gib, atLeast)) //nolint:gosec // bounded by the configuration
+	memory := uint64(machine.MemoryMiB)               //nolint:gosec // bounded by the configuration
 	if free >= memory && available >= disk {
 		return nil
 	}
@@ -159,7 +167,7 @@ func (p *Provider) fits(ctx context.Context, h *host, at place, req provider.Cre
 		return &fullError{fmt.Sprintf("too little memory is free for machineType %q, which takes %d MiB", req.Placement.MachineType, memory)}
 	}
 	if available+heldDisk < disk {
-		return &fullError{fmt.Sprintf("pool %s has too little room for machineType %q, whose disk may take %d GiB", h.config.Pool, req.Placement.MachineType, machine.DiskGiB)}
+		return &fullError{fmt.Sprintf("pool %s has too little room for machineType %q, whose disk may take %d GiB", h.config.Pool, req.Placement.MachineType, (disk+uint64(gib)-1)>>30)}
 	}
 	return nil
 }
@@ -221,9 +229,13 @@ func (h *host) memory(ctx context.Context) (map[string]uint64, error) {
 	})
 }
 
+func (i Image) named(name string) baseimage.Image {
+	return baseimage.Image{Name: name, URL: i.URL, SHA256: i.SHA256, Format: i.Format}
+}
+
 // base returns the base image on the host, or how its download stands.
 func (h *host) base(ctx context.Context, name string, img Image) (baseimage.Base, error) {
-	want := baseimage.Image{Name: name, URL: img.URL, SHA256: img.SHA256, Format: img.Format}
+	want := img.named(name)
 	store, err := h.store(ctx, h)
 	if err != nil {
 		return baseimage.Base{}, err
@@ -232,5 +244,5 @@ func (h *host) base(ctx context.Context, name string, img Image) (baseimage.Base
 	if err != nil || ok {
 		return base, err
 	}
-	return baseimage.Base{}, h.images.Prepare(ctx, want)
+	return baseimage.Base{}, h.images.Prepare(lined(ctx), want)
 }

@@ -77,16 +77,17 @@ func (h *host) room(ctx context.Context, c caller, p libvirt.StoragePool) (capac
 	return i.capacity, i.available, err
 }
 
-// fullBelow is what a pool has left at most, in bytes, when a call that failed on it may have failed for that.
+// fullBelow is what a pool has left at most, in bytes, when a call that failed on it may have failed for that, whatever it
+// needed itself: others take room meanwhile.
 const fullBelow = uint64(64 << 20)
 
-// explainFull explains an error of something that was to take room: libvirt has no code for a pool that is full.
-func (h *host) explainFull(ctx context.Context, c caller, p libvirt.StoragePool, err error) error {
+// explainFull explains an error of something that was to take need bytes: libvirt has no code for a pool that is full.
+func (h *host) explainFull(ctx context.Context, c caller, p libvirt.StoragePool, need int64, err error) error {
 	if !answered(err) {
 		return err
 	}
 	capacity, available, e := h.room(ctx, c, p)
-	if e == nil && available < min(capacity/100, fullBelow) {
+	if e == nil && available < max(uint64(max(need, 0)), min(capacity/100, fullBelow)) {
 		return fmt.Errorf("%w: %w", &fullError{"pool " + h.config.Pool + " is full"}, err)
 	}
 	return err
@@ -133,7 +134,7 @@ func (h *host) describeVolume(ctx context.Context, v libvirt.StorageVol) (*libvi
 }
 
 func createVolume(ctx context.Context, c caller, p libvirt.StoragePool, xml string) (libvirt.StorageVol, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, callLimit, &noAnswerError{"StorageVolCreateXML"})
+	ctx, cancel := context.WithTimeoutCause(ctx, callLimit, &noAnswerError{call: "StorageVolCreateXML"})
 	defer cancel()
 	return createLarge(ctx, c, p, xml)
 }

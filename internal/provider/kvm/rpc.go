@@ -33,18 +33,51 @@ func (o own) call(ctx context.Context, name string, f func(session.API) error) e
 	return err
 }
 
+// proofLimit is how long a host that has not answered a call about one domain may take to prove that it answers at all.
+const proofLimit = 3 * time.Second
+
 // noAnswerError says that a daemon has let a call wait for too long.
-type noAnswerError struct{ call string }
+type noAnswerError struct {
+	call string
+	// domain: it was about a single domain, which QEMU or another call may be holding up.
+	domain bool
+}
 
 func (e *noAnswerError) Error() string {
+	if e.domain {
+		return "no answer to " + e.call + " in time; the domain may be held up"
+	}
 	return "no answer to " + e.call + " within " + callLimit.String()
 }
 
 // ask makes one call. What it returns is nobody else's: a call that was given up may still be writing its own copy.
 func ask[T any](ctx context.Context, c caller, name string, f func(session.API) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, callLimit, &noAnswerError{name})
+	ctx, cancel := context.WithTimeoutCause(ctx, callLimit, &noAnswerError{call: name})
 	defer cancel()
 	return unlimited(ctx, c, name, f)
+}
+
+// tellDomain makes a call for which the daemon takes a lock of the domain's. That there is no answer need not be the host's
+// fault: libvirt waits up to 30 s for such a lock, and a domain that is stuck must not make its host count as silent. So the
+// host is asked for something else then.
+func tellDomain(ctx context.Context, h *host, name string, f func(session.API) error) error {
+	limit := callLimit
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline)
+		limit = min(limit, max(left-proofLimit, left/2))
+	}
+	cctx, cancel := context.WithTimeoutCause(ctx, limit, &noAnswerError{call: name, domain: true})
+	defer cancel()
+	_, err := unlimited(cctx, h, name, func(api session.API) (struct{}, error) { return struct{}{}, f(api) })
+	if e, ok := errors.AsType[*noAnswerError](err); !ok || !e.domain {
+		return err
+	}
+	pctx, cancel := context.WithTimeoutCause(ctx, proofLimit, &noAnswerError{call: name})
+	defer cancel()
+	if _, silent := unlimited(pctx, h, "ConnectGetLibVersion", session.API.ConnectGetLibVersion); silent != nil && !answered(silent) {
+		return silent
+	}
+	return err
 }
 
 func unlimited[T any](ctx context.Context, c caller, name string, f func(session.API) (T, error)) (T, error) {
@@ -128,25 +161,25 @@ func (h *host) define(ctx context.Context, xml string) (libvirt.Domain, error) {
 }
 
 func (h *host) start(ctx context.Context, d libvirt.Domain) error {
-	return tell(ctx, h, "DomainCreateWithFlags", func(api session.API) error {
+	return tellDomain(ctx, h, "DomainCreateWithFlags", func(api session.API) error {
 		_, err := api.DomainCreateWithFlags(d, 0)
 		return err
 	})
 }
 
 func (h *host) limitAgent(ctx context.Context, d libvirt.Domain, seconds int32) error {
-	return tell(ctx, h, "DomainAgentSetResponseTimeout", func(api session.API) error {
+	return tellDomain(ctx, h, "DomainAgentSetResponseTimeout", func(api session.API) error {
 		_, err := api.DomainAgentSetResponseTimeout(d, seconds, 0)
 		return err
 	})
 }
 
 func (h *host) destroy(ctx context.Context, d libvirt.Domain, flags libvirt.DomainDestroyFlagsValues) error {
-	return tell(ctx, h, "DomainDestroyFlags", func(api session.API) error { return api.DomainDestroyFlags(d, flags) })
+	return tellDomain(ctx, h, "DomainDestroyFlags", func(api session.API) error { return api.DomainDestroyFlags(d, flags) })
 }
 
 func (h *host) undefine(ctx context.Context, d libvirt.Domain, flags libvirt.DomainUndefineFlagsValues) error {
-	return tell(ctx, h, "DomainUndefineFlags", func(api session.API) error { return api.DomainUndefineFlags(d, flags) })
+	return tellDomain(ctx, h, "DomainUndefineFlags", func(api session.API) error { return api.DomainUndefineFlags(d, flags) })
 }
 
 // memoryOf returns what a domain may take, in KiB.

@@ -2,7 +2,9 @@ package kvm
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/kdomanski/iso9660"
@@ -29,11 +31,11 @@ func seedISO(instanceID, hostname, userData string, agent bool) (image []byte, e
 	}
 	w, err := iso9660.NewWriter()
 	if err != nil {
-		return nil, fmt.Errorf("making the seed: %w", err)
+		return nil, seedError(err)
 	}
 	defer func() {
 		if e := w.Cleanup(); err == nil && e != nil {
-			image, err = nil, fmt.Errorf("making the seed: %w", e)
+			image, err = nil, seedError(e)
 		}
 	}()
 	files := map[string]string{"meta-data": string(meta), "user-data": userData}
@@ -42,12 +44,20 @@ func seedISO(instanceID, hostname, userData string, agent bool) (image []byte, e
 	}
 	for _, name := range sorted(files) {
 		if err := w.AddFile(strings.NewReader(files[name]), name); err != nil {
-			return nil, fmt.Errorf("making the seed: %w", err)
+			return nil, seedError(err)
 		}
 	}
 	var out bytes.Buffer
 	if err := w.WriteTo(&out, seedLabel); err != nil {
-		return nil, fmt.Errorf("making the seed: %w", err)
+		return nil, seedError(err)
 	}
 	return out.Bytes(), nil
+}
+
+// seedError leaves out the path of the temporary folder, which is another one each time.
+func seedError(err error) error {
+	if e, ok := errors.AsType[*os.PathError](err); ok {
+		return fmt.Errorf("making the seed in the temporary folder %s: %s: %w", os.TempDir(), e.Op, e.Err)
+	}
+	return fmt.Errorf("making the seed: %w", err)
 }

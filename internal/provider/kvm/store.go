@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/digitalocean/go-libvirt"
 
@@ -66,8 +65,8 @@ func (h *host) store(ctx context.Context, c caller) (*store, error) {
 	return &store{c, h, pl}, nil
 }
 
-// Volumes returns all volumes; the capacity is that of base images and what belongs to them, and 0 for all others.
-func (s *store) Volumes(ctx context.Context) ([]baseimage.Volume, error) {
+// Volumes lists the pool.
+func (s *store) Volumes(ctx context.Context, sized func(string) bool) ([]baseimage.Volume, error) {
 	names, err := volumeNames(ctx, s, s.pool)
 	if err != nil {
 		return nil, judged(err)
@@ -75,7 +74,7 @@ func (s *store) Volumes(ctx context.Context) ([]baseimage.Volume, error) {
 	out := make([]baseimage.Volume, 0, len(names))
 	for _, name := range names {
 		v := baseimage.Volume{Name: name}
-		if strings.HasPrefix(name, basePrefix) {
+		if sized(name) {
 			size, err := s.size(ctx, name)
 			if session.Absent(err) {
 				continue // it has gone meanwhile
@@ -106,7 +105,7 @@ func (s *store) Create(ctx context.Context, name string, capacity, allocation in
 		return err
 	}
 	_, err = createLarge(ctx, s, s.pool, xml)
-	return judged(s.explain(ctx, err))
+	return judged(s.explain(ctx, allocation, err))
 }
 
 // Upload writes a volume.
@@ -115,7 +114,7 @@ func (s *store) Upload(ctx context.Context, name string, r io.Reader, length int
 	if err != nil {
 		return judged(err)
 	}
-	return judged(s.explain(ctx, upload(ctx, s, v, r, length)))
+	return judged(s.explain(ctx, length, upload(ctx, s, v, r, length)))
 }
 
 // Delete removes a volume.
@@ -123,7 +122,7 @@ func (s *store) Delete(ctx context.Context, name string) error {
 	return judged(removeVolume(ctx, s, s.pool, name))
 }
 
-// explain finds out whether a failure is one of room.
-func (s *store) explain(ctx context.Context, err error) error {
-	return s.host.explainFull(ctx, s, s.pool, err)
+// explain finds out whether a failure is one of room, by the bytes that were needed.
+func (s *store) explain(ctx context.Context, need int64, err error) error {
+	return s.host.explainFull(ctx, s, s.pool, need, err)
 }

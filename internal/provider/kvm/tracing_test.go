@@ -122,7 +122,7 @@ func TestEveryCallToTheDaemonIsAChild(t *testing.T) {
 		{"create", func(ctx context.Context) error { return w.p.Create(ctx, req, ref) }, []string{
 			"dial", "DomainLookupByName", "DomainLookupByUUID", "NodeGetMemoryStats", "StoragePoolLookupByName", "StoragePoolGetInfo",
 			"StoragePoolLookupByName", "StoragePoolListAllVolumes",
-			"StorageVolLookupByName", "StorageVolGetInfo", "StorageVolLookupByName", "StorageVolGetInfo", // the base image
+			"StorageVolLookupByName", "StorageVolGetInfo", // the base image's marker
 			"StoragePoolLookupByName", "StoragePoolGetXMLDesc", "DomainDefineXMLFlags", "StorageVolCreateXML", "StorageVolCreateXML", "StorageVolUpload",
 			"DomainCreateWithFlags", "DomainAgentSetResponseTimeout",
 		}},

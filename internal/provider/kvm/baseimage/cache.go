@@ -73,6 +73,8 @@ type run struct {
 	url    string
 	cancel context.CancelCauseFunc
 	source atomic.Pointer[source]
+	// looked is when somebody was last sent to look into the pool meanwhile.
+	looked time.Time
 }
 
 type verified struct {
@@ -117,12 +119,36 @@ func (c *Cache) Find(ctx context.Context, store Store, img Image) (Base, bool, e
 	if f != nil {
 		return Base{}, false, f
 	}
-	volumes, err := store.Volumes(ctx)
+	volumes, err := store.Volumes(ctx, c.names.marks(t))
 	if err != nil {
 		return Base{}, false, err
 	}
 	base, ok := c.names.published(volumes, t)
 	return base, ok, nil
+}
+
+// lookAgain is how long the word of a running download spares others to look into the pool. Another process may have
+// published the image before.
+const lookAgain = 10 * time.Second
+
+// Running says how far a download of the image is, for the many who wait for it. It is nil if this process has none under way,
+// and every 10 s for one who is to look into the pool again. It does not block.
+func (c *Cache) Running(img Image) *Progress {
+	t, f := img.target()
+	if f != nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[t]; e != nil && e.running != nil {
+		now := c.opts.Clock.Now()
+		if now.Sub(e.running.looked) >= lookAgain {
+			e.running.looked = now
+			return nil
+		}
+		return &Progress{Image: img.Name, Percent: e.running.source.Load().percent()}
+	}
+	return nil
 }
 
 // Prepare sees to it that the image gets into the pool, for whoever has not found it there. It never blocks: it starts a
@@ -156,7 +182,7 @@ func (c *Cache) Prepare(ctx context.Context, img Image) error {
 		}
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	e.running = &run{url: img.URL, cancel: cancel}
+	e.running = &run{url: img.URL, cancel: cancel, looked: c.opts.Clock.Now()}
 	d := &download{cache: c, image: img, url: u, target: t, run: e.running, debris: e.debris, verified: e.verified}
 	c.wg.Go(func() {
 		err := d.do(ctx)

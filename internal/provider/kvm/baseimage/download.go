@@ -91,7 +91,7 @@ func (d *download) connect(ctx context.Context) error {
 	}
 	defer func() { _ = closer.Close() }() // nothing is pending on it
 	d.watch.enter(listing)
-	volumes, err := store.Volumes(ctx)
+	volumes, err := store.Volumes(ctx, d.cache.names.marks(d.target))
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,15 @@ func (n names) read(name string) (target, time.Time, bool) {
 // hide takes names out of a text: they differ from one download to the next.
 func (n names) hide(s string) string { return n.any.ReplaceAllString(s, "…") }
 
+// marks tells the markers of a target's copies by their names.
+func (n names) marks(t target) func(name string) bool {
+	return func(name string) bool {
+		data, marker := strings.CutSuffix(name, ready)
+		of, _, ok := n.read(data)
+		return marker && ok && of == t
+	}
+}
+
 // published returns the copy that counts: of those with data and marker, the one whose name sorts first.
 func (n names) published(volumes []Volume, t target) (Base, bool) {
 	sizes := map[string]int64{}

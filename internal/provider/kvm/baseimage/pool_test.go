@@ -81,10 +81,14 @@ func (p *pool) around(ctx context.Context, call, name string, do func() error) e
 	return p.hook(ctx, p.after, call, name)
 }
 
-func (p *pool) Volumes(ctx context.Context) (out []baseimage.Volume, err error) {
+func (p *pool) Volumes(ctx context.Context, sized func(string) bool) (out []baseimage.Volume, err error) {
 	err = p.around(ctx, "volumes", "", func() error {
 		for name, v := range p.volumes {
-			out = append(out, baseimage.Volume{Name: name, Capacity: v.capacity})
+			one := baseimage.Volume{Name: name}
+			if sized(name) {
+				one.Capacity = v.capacity
+			}
+			out = append(out, one)
 		}
 		return nil
 	})

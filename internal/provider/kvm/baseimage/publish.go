@@ -21,7 +21,7 @@ func (d *download) late(name string) bool {
 func (d *download) publish(ctx context.Context, store Store, v *verified) error {
 	sent := d.verified != nil // by an earlier try
 	d.watch.enter(listing)
-	volumes, err := store.Volumes(ctx)
+	volumes, err := store.Volumes(ctx, d.cache.names.marks(d.target))
 	_, other := d.cache.names.published(volumes, d.target)
 	switch {
 	case err != nil:

@@ -1,9 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
+	"time"
 
 	"github.com/digitalocean/go-libvirt"
 )
@@ -100,6 +102,10 @@ func on[T any](ctx context.Context, l *Link, f func(API) (T, error)) (T, error) 
 	answered := make(chan answer, 1)
 	go func() {
 		defer func() { <-l.slots }()
+		if over(ctx) {
+			answered <- answer{err: cmp.Or(context.Cause(ctx), context.DeadlineExceeded)}
+			return
+		}
 		v, err := f(l.api)
 		answered <- answer{v, err}
 	}()
@@ -118,6 +124,13 @@ func on[T any](ctx context.Context, l *Link, f func(API) (T, error)) (T, error) 
 		}
 		return zero, context.Cause(ctx)
 	}
+}
+
+// over reports whether the time of ctx is over. A process that was paused, or a machine that slept, may come here before the
+// timer that says so.
+func over(ctx context.Context) bool {
+	deadline, limited := ctx.Deadline()
+	return ctx.Err() != nil || limited && !time.Now().Before(deadline)
 }
 
 func answeredByDaemon(err error) bool {
