@@ -12,8 +12,6 @@ const Type = "kvm"
 const (
 	maxHosts     = 256
 	maxCatalogue = 256
-
-	defaultSocket = "/var/run/libvirt/libvirt-sock"
 )
 
 // Config is the entry's `kvm` block.

@@ -2,18 +2,17 @@ package kvm
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm/dial"
 )
 
 var (
@@ -40,7 +39,7 @@ func checkHosts(block provider.Block, c *Config) error {
 			return block.Errorf(key("name"), "%q: there is another host of this name", h.Name)
 		}
 		seen[h.Name] = true
-		setDefault(&h.Socket, defaultSocket)
+		setDefault(&h.Socket, dial.DefaultSocket)
 		setDefault(&h.Pool, "default")
 		if h.Bridge == "" {
 			setDefault(&h.Network, "default")
@@ -110,24 +109,14 @@ func checkReach(block provider.Block, key func(string) string, h *HostConfig) er
 
 var dnsName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*\.?$`)
 
-var zoneName = regexp.MustCompile(`^[A-Za-z0-9_.-]*$`)
-
-// addressable takes nothing that package dial would not.
+// addressable takes what package dial does, and of names only those that DNS could have.
 func addressable(address string) bool {
-	host := address
-	if inner, ok := strings.CutPrefix(address, "["); ok && strings.HasSuffix(inner, "]") {
-		ip, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
-		return err == nil && ip.Is6() && zoneName.MatchString(ip.Zone())
+	host, err := dial.Host(address)
+	if err != nil {
+		return false
 	}
-	if h, port, err := net.SplitHostPort(address); err == nil {
-		n, err := strconv.ParseUint(port, 10, 16)
-		if err != nil || n == 0 {
-			return false
-		}
-		host = h
-	}
-	if ip, err := netip.ParseAddr(host); err == nil {
-		return zoneName.MatchString(ip.Zone())
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
 	}
 	return len(host) <= 253 && dnsName.MatchString(host)
 }

@@ -28,6 +28,13 @@ type endpoint struct {
 // String returns "host:port", with brackets around an IPv6 address.
 func (e endpoint) String() string { return net.JoinHostPort(e.host, strconv.Itoa(int(e.port))) }
 
+// Host returns the host of a Target.Address: a name as it is spelled, or an IP address in its canonical form. The error says
+// what is wanted, not what was given.
+func Host(address string) (string, error) {
+	e, err := parseAddress(address)
+	return e.host, err
+}
+
 // parseAddress reads Target.Address. An IPv6 address without a port may do without brackets.
 func parseAddress(s string) (endpoint, error) {
 	if host, err := parseHost(s); err == nil {
