@@ -12,7 +12,7 @@ const (
 
 // mutants are the rules, broken. Each replaces the line that holds a rule.
 func mutants() []mutant {
-	return []mutant{
+	return append([]mutant{
 		{rule: "R1", what: "create without putting the attempt on record", file: "internal/controller/proxy/create.go",
 			from: "	ps.health()\n	if err := ps.writeToAct(ctx); err != nil {", to: "	ps.health()\n	if err := ps.r.Live.Get(ctx, ps.key, &v1alpha1.Proxy{}); err != nil {",
 			pkg: reconciler, test: "TestFirstCreationPutsIntentOnRecordBeforeTheCall"},
@@ -165,8 +165,8 @@ func mutants() []mutant {
 			pkg: localTests, test: "TestOpenProxiesAreRefused"},
 		{rule: "R24", what: "any number of calls to one target", file: "internal/provider/instrument/target.go",
 			from: "	if t.inFlight >= limit {", to: "	if t.inFlight > 1000*limit {", pkg: guard, test: "TestGuardBoundsCallsInFlightPerTarget"},
-		{rule: "R24", what: "a silent target is not left alone", file: "internal/provider/instrument/target.go",
-			from: "	if wait := t.closedUntil.Sub(now); wait > 0 {", to: "	if wait := t.closedUntil.Sub(now); wait > time.Hour {",
+		{rule: "R24", what: "a silent target is not left alone", file: "internal/provider/instrument/gate.go",
+			from: "	if why.wait = g.until.Sub(now); why.wait > 0 {", to: "	if why.wait = g.until.Sub(now); why.wait > time.Hour {",
 			pkg: guard, test: "TestGuardLeavesASilentTargetAlone"},
 		{rule: "R24", what: "a full target ends a pass as an error does", file: "internal/controller/proxy/managed.go",
 			from: "	if busy(ps.err) {", to: "	if ps.r == nil {", pkg: reconciler, test: "TestABusyTargetCostsNoWrite"},
@@ -174,5 +174,5 @@ func mutants() []mutant {
 			from: "		f.first = after + after/9 + time.Millisecond", to: "		f.first = after", pkg: reconciler, test: "TestADelayAskedForIsNeverCutShort"},
 		{rule: "R25", what: "a message brings a call forward", file: "internal/controller/proxy/pass.go",
 			from: "	if f.asked {", to: "	if false {", pkg: reconciler, test: "TestADelayAskedForIsNeverCutShort"},
-	}
+	}, gateMutants()...)
 }

@@ -34,11 +34,21 @@ func (a after) Start(ctx context.Context) error {
 }
 
 // entries are the configured providers.
-type entries []registry.Handle
+type entries struct {
+	mu      sync.Mutex
+	handles []registry.Handle
+}
+
+// set replaces them.
+func (e *entries) set(handles ...registry.Handle) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.handles = handles
+}
 
 // Lookup implements proxy.Providers.
-func (e entries) Lookup(name string) (registry.Handle, bool) {
-	for _, h := range e {
+func (e *entries) Lookup(name string) (registry.Handle, bool) {
+	for _, h := range e.All() {
 		if h.Name == name {
 			return h, true
 		}
@@ -47,7 +57,11 @@ func (e entries) Lookup(name string) (registry.Handle, bool) {
 }
 
 // All implements observe.Providers and gc.Providers.
-func (e entries) All() []registry.Handle { return e }
+func (e *entries) All() []registry.Handle {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.handles
+}
 
 type noMetrics struct{}
 

@@ -25,6 +25,7 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/instrument"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/providertest"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/registry"
 )
 
 // The defaults of the operator's flags.
@@ -58,6 +59,8 @@ type setting struct {
 	rotates bool
 	// judge: the operator has a judge URL.
 	judge bool
+	// absent: the provider's entry is not configured at first.
+	absent bool
 	// targetOf divides the cloud into targets.
 	targetOf func(provider.Ref) string
 }
@@ -74,6 +77,10 @@ type world struct {
 	store   *fleet.Store
 	ledger  *lease.Ledger
 	events  *eventCounter
+
+	providers *entries
+	releaser  *proxy.Releaser
+	observer  *observe.Observer
 
 	parts   []manager.Runnable
 	up      context.Context // ends with the operator's process
@@ -163,8 +170,15 @@ func (w *world) assemble() error {
 	if err := proxy.AddIndices(w.t.Context(), proxies); err != nil {
 		return err
 	}
-	providers := entries{{Name: entry, Type: entry, Revision: "1", Provider: w.decorated()}}
 	triggers := proxy.NewTriggers()
+	w.releaser = proxy.NewReleaser(proxy.ReleaserOptions{
+		Store: w.store, Clock: clk, Wake: triggers.Wake, Random: (&random{r: rand.New(rand.NewPCG(seed(), 3))}).float64,
+	})
+	w.providers = &entries{}
+	if !w.setting.absent {
+		w.configure()
+	}
+	providers := w.providers
 	feed := fleet.NewFeed(w.store, proxies, auth, proxy.IndexAuthSecret)
 	var err error
 	w.ledger, err = lease.New(lease.Options{Fleet: w.store, Clock: clk})
@@ -182,7 +196,7 @@ func (w *world) assemble() error {
 	if err != nil {
 		return err
 	}
-	observer := observe.New(observe.Options{
+	w.observer = observe.New(observe.Options{
 		Providers: providers, Store: w.store, Clock: clk, Interval: driftPoll, CallTimeout: callTimeout, Wake: triggers.Wake,
 	})
 	collector, err := gc.New(gc.Options{Providers: providers, Live: live{w.link}, Clock: clk, Owner: owner, CallTimeout: callTimeout})
@@ -196,7 +210,7 @@ func (w *world) assemble() error {
 	c := &operatorClient{cached: proxies, link: w.link}
 	r := &proxy.Reconciler{
 		Client: c, Live: live{w.link}, CloudInit: cloudInit, Auth: auth, Providers: providers, Health: engine,
-		Observations: observer, Fleet: w.store, Leases: w.ledger, MaxReplacing: share, Events: w.events, Clock: clk,
+		Observations: w.observer, Fleet: w.store, Leases: w.ledger, MaxReplacing: share, Events: w.events, Clock: clk,
 		CallTimeout: callTimeout, Random: (&random{r: rand.New(rand.NewPCG(seed(), 2))}).float64,
 		Intervals: proxy.Intervals{
 			ProvisioningPoll: 10 * time.Second, DeletionPoll: 10 * time.Second, DriftPoll: driftPoll, QuotaRetry: quotaRetry,
@@ -208,7 +222,8 @@ func (w *world) assemble() error {
 		return err
 	}
 	w.parts = append(m.running, proxies, cloudInit, auth, feed, w.ledger, collector,
-		after{feed.Synced(), engine}, after{feed.Synced(), observer})
+		after{feed.Synced(), engine}, after{feed.Synced(), w.observer},
+		after{feed.Synced(), w.releaser})
 	return nil
 }
 
@@ -221,5 +236,11 @@ func (w *world) decorated() provider.Provider {
 	case w.setting.targetOf != nil:
 		p = zonedCloud{w.cloud}
 	}
-	return instrument.WithGuard(instrument.WithMetrics(p, entry, clock.RealClock{}, noMetrics{}), entry, clock.RealClock{})
+	metered := instrument.WithMetrics(p, entry, clock.RealClock{}, noMetrics{})
+	return instrument.WithGuard(metered, entry, clock.RealClock{}, instrument.OnOpen(func(name, _ string) { w.releaser.Release(name) }))
+}
+
+// configure puts the provider's entry into the configuration.
+func (w *world) configure() {
+	w.providers.set(registry.Handle{Name: entry, Type: entry, Revision: "1", Provider: w.decorated()})
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/instrument"
 )
 
 // createNext opens the next attempt: the one before is proven absent.
@@ -68,6 +69,9 @@ func (ps *pass) create(ctx context.Context, attempt int64, recordedID string) (c
 		ps.err = err
 		return ps.queue(ctx)
 	}
+	if instrument.IsShut(err) {
+		return ps.unavailable(ctx, err)
+	}
 	if err != nil {
 		return ps.refuse(ctx, err)
 	}
@@ -112,6 +116,7 @@ func (ps *pass) create(ctx context.Context, attempt int64, recordedID string) (c
 // retryLater waits out an asynchronous failure that left nothing behind.
 func (ps *pass) retryLater(ctx context.Context) (ctrl.Result, error) {
 	if ps.fresh() {
+		ps.late = true
 		return ps.refuse(ctx, ps.inst.Err)
 	}
 	return ps.createNext(ctx)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/instrument"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/message"
 	"github.com/egress-proxies/egress-proxies-operator/internal/tracing"
 )
@@ -32,6 +33,8 @@ func (ps *pass) discreetAbout(ctx context.Context, known *pass) context.Context 
 		return ctx
 	}
 	ps.secrets = message.NewSecrets(words, []string{known.want.cloudInit})
+	// What shuts a gate is told to others, too.
+	ctx = instrument.WithSecrets(ctx, ps.secrets)
 	return tracing.Beneath(ctx, func(sink logr.LogSink) logr.LogSink {
 		if deeper, ok := sink.(logr.CallDepthLogSink); ok {
 			sink = deeper.WithCallDepth(1)

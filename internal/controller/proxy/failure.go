@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -9,9 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/instrument"
 )
 
 // askedMark stands in a latch's revision before the mark of the wish for another instance.
@@ -27,6 +30,8 @@ type failure struct {
 	first, limit time.Duration
 	// asked: the backend has asked for this wait.
 	asked bool
+	// shut: the gate of the backend's target is shut. It is the gate that keeps calls away until it opens, not the wait.
+	shut bool
 }
 
 // wait returns how long to wait after the n-th failure in a row, counted from 0.
@@ -62,7 +67,8 @@ func (ps *pass) failureOf(err error) failure {
 		// A ninth on top, so that the jitter never makes it shorter than asked for.
 		after = min(after, time.Hour)
 		f.first = after + after/9 + time.Millisecond
-		f.limit, f.asked = f.first, true
+		f.limit, f.shut = f.first, instrument.IsShut(err)
+		f.asked = !f.shut
 	}
 	return f
 }
@@ -75,6 +81,7 @@ func (ps *pass) fail(err error) (wait time.Duration) {
 	if f.asked {
 		ps.r.memory.rest(ps.key, ps.r.Clock.Now().Add(wait))
 	}
+	ps.r.memory.with(ps.key, func(e *entry) { e.failedLate = ps.late })
 	latch.Reason, latch.SpecMark, latch.Revision = f.reason, ps.want.mark, ps.failing()
 	latch.Attempts++
 	latch.NextRetryTime = ptr.To(metav1.NewMicroTime(ps.now().Add(wait)))
@@ -96,11 +103,29 @@ func (ps *pass) held() (left time.Duration, held bool) {
 	if l == nil || l.NextRetryTime == nil {
 		return 0, false
 	}
-	if ps.moved() {
+	if ps.moved() || ps.gateHolds(l) {
 		return 0, false
 	}
 	left = l.NextRetryTime.Sub(ps.r.Clock.Now())
 	return left, left > 0
+}
+
+// gateHolds reports whether a failure is one of the backend's target that has a gate: as long as that is shut it refuses the
+// next attempt anyway, and once it is open nothing else holds that back. What failed after it had been accepted shuts no gate.
+func (ps *pass) gateHolds(l *v1alpha1.Latch) (yes bool) {
+	if l.Reason != v1alpha1.ReasonProviderUnavailable || !instrument.HasGate(ps.handle.Provider) {
+		return false
+	}
+	ps.r.memory.with(ps.key, func(e *entry) { yes = !e.failedLate })
+	return yes
+}
+
+// unavailable ends a pass that could not even ask for an instance. Nothing is latched.
+func (ps *pass) unavailable(ctx context.Context, err error) (ctrl.Result, error) {
+	f := ps.failureOf(err)
+	ps.provisioned(metav1.ConditionFalse, f.reason, f.message)
+	ps.health()
+	return ps.record(ctx, func() ctrl.Result { return ps.tryAgain(f) })
 }
 
 // moved reports whether something has changed since the failure on record, or a person has asked for another instance since.

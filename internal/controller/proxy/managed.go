@@ -206,7 +206,7 @@ func (ps *pass) hold(ctx context.Context) (ctrl.Result, error) {
 		if err := ps.write(ctx); err != nil {
 			return ctrl.Result{}, err
 		}
-		return ps.retry(f, ps.failed()), nil
+		return ps.tryAgain(f), nil
 	}
 }
 
@@ -223,6 +223,7 @@ func (ps *pass) discard(ctx context.Context, why string) (ctrl.Result, error) {
 	case ps.seen != sightFailedLeft:
 		ps.removing(v1alpha1.ReasonReplacing, ps.describe(why)+"; it is removed and created anew")
 	case ps.fresh():
+		ps.late = true
 		ps.fail(ps.inst.Err)
 	} // else the failure is on record
 	ps.health()

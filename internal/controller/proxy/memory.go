@@ -23,6 +23,8 @@ type entry struct {
 	// polls counts looks in a row with the same sight.
 	polls    int
 	lastSeen sight
+	// failedLate: the failure on record is of a creation that had been accepted.
+	failedLate bool
 	// notBefore is until when a backend has asked to be left alone.
 	notBefore time.Time
 	// refused counts busy passes in a row.

@@ -45,6 +45,9 @@ type pass struct {
 	// gone says that the instance is gone without the operator's doing; "" when it is not, or was told.
 	gone string
 
+	// late: the failure in sight is of a creation that had been accepted.
+	late bool
+
 	// later is the longest wait until the next pass that something besides the step asks for; 0 for none.
 	later time.Duration
 }
@@ -113,6 +116,14 @@ func (ps *pass) retry(f failure, n int) ctrl.Result {
 	res := ps.again(f.wait(n))
 	ps.r.memory.waits(ps.key, ps.r.Clock.Now().Add(res.RequeueAfter))
 	return res
+}
+
+// tryAgain is retry that counts. A gate knows itself how long to wait, and asking it too soon costs the backend nothing.
+func (ps *pass) tryAgain(f failure) ctrl.Result {
+	if f.shut {
+		return ps.again(f.wait(0))
+	}
+	return ps.retry(f, ps.failed())
 }
 
 // failed counts an error and returns how many came before it, in a row.

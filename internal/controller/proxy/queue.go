@@ -51,10 +51,7 @@ func (ps *pass) reserve(ctx context.Context, id string) (res ctrl.Result, ok boo
 	case err == nil:
 		return ctrl.Result{}, true, nil
 	case !busy(err):
-		f := ps.failureOf(err)
-		ps.provisioned(metav1.ConditionFalse, f.reason, f.message)
-		ps.health()
-		res, err = ps.record(ctx, func() ctrl.Result { return ps.retry(f, 0) })
+		res, err = ps.unavailable(ctx, err)
 		return res, false, err
 	}
 	ps.provisioned(metav1.ConditionFalse, v1alpha1.ReasonReplacing, "the instance is gone; a new one is about to be created")

@@ -138,6 +138,11 @@ func (ps *pass) notRemoved(ctx context.Context, reason string, err error) (ctrl.
 	}
 	ps.removal(func(r *removal) {
 		r.accepted, r.until, r.asked, r.why = false, now.Add(wait), ps.asked(), f.message
+		// The first time in a row it is for the gate to hold the next one back. A target that lets itself be asked again but
+		// refuses again to remove this one would otherwise be shut for everybody over and over.
+		if f.shut && n == 0 {
+			r.until = now
+		}
 	})
 	ps.stuck(reason, f.message)
 	ps.health()
@@ -153,13 +158,13 @@ func (ps *pass) cannotRemove(ctx context.Context, err error) (ctrl.Result, error
 	f := ps.removalFailure(err)
 	ps.stuck(v1alpha1.ReasonDeleting, f.message)
 	ps.health()
-	return ps.record(ctx, func() ctrl.Result { return ps.retry(f, ps.failed()) })
+	return ps.record(ctx, func() ctrl.Result { return ps.tryAgain(f) })
 }
 
 // removalFailure is failureOf for what keeps an instance from being removed: of whatever class it is, somebody waits for it.
 func (ps *pass) removalFailure(err error) failure {
 	f := ps.failureOf(err)
-	if !f.asked {
+	if !f.asked && !f.shut {
 		f.first, f.limit = time.Second, deletionRetryLimit
 	}
 	return f

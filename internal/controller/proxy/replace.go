@@ -37,7 +37,7 @@ func (ps *pass) replace(ctx context.Context) (ctrl.Result, error) {
 	if err != nil {
 		ps.cancelReplacement()
 		f := ps.failureOf(err)
-		return ps.keepServing(ctx, "it cannot be replaced: "+f.message, func() ctrl.Result { return ps.retry(f, ps.failed()) })
+		return ps.keepServing(ctx, "it cannot be replaced: "+f.message, func() ctrl.Result { return ps.tryAgain(f) })
 	}
 	ps.r.memory.succeeded(ps.key)
 	if ps.withdrawn() {

@@ -2,8 +2,6 @@ package instrument
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 
 	"k8s.io/utils/clock"
@@ -16,23 +14,41 @@ import (
 //
 //   - at most 4 calls are in flight to a target that answers, and 1 to a target that has not answered yet or whose last
 //     call ended without an answer;
-//   - after a call without an answer, nobody is let through for 10 s, doubling up to 5 min; then one call tries.
+//   - a target that is unreachable or denied has its gate shut: nobody is let through, but one call, the canary, after 10 s
+//     doubling up to 5 min (unreachable) or after 1 min doubling up to 15 min (denied). The first answer to a call that
+//     began after the gate was shut opens it, and so does a check (see Begin). A target that fails again sooner after it
+//     has opened than it was left alone goes on doubling.
 //
-// A call that is not let through fails at once: with ErrTransient and provider.ReasonBusy, where a place will be free
-// soon, or provider.ReasonUnreachable with the delay until the next try. Any answer counts, also an error; a call has none
-// when its own deadline passed (after a second at least), or when it failed with provider.ReasonUnreachable.
+// A call that is not let through fails at once: with ErrTransient and provider.ReasonBusy where a place will be free soon,
+// and at a shut gate with ErrTransient and provider.ReasonUnreachable, or with ErrDenied, with a *ShutError in the chain and
+// with the delay until it is worth asking again. The call that has shut the gate fails in the same words.
 //
-// ListByTag speaks to all targets and is a target of its own. Plan is limited where it says which target it asks
-// (provider.PlanTargeter).
+// Denied is a target that answers ErrDenied. Unreachable is one whose call failed with provider.ReasonUnreachable, or whose
+// deadline passed (after a second at least). Anything else is an answer, also an error.
+//
+// ListByTag speaks to all targets and is a target of its own. As long as it is denied, so are all the others, until a list
+// is answered or a check finds a target ready. Plan is limited where it says which target it asks (provider.PlanTargeter).
 // The result implements provider.CredentialUpdater exactly when p does.
-func WithGuard(p provider.Provider, name string, c clock.PassiveClock) provider.Provider {
-	g := &guarded{Provider: p, name: name, clock: c, targets: map[string]*target{}}
+func WithGuard(p provider.Provider, name string, c clock.PassiveClock, opts ...GuardOption) provider.Provider {
+	g := &guarded{Provider: p, name: name, clock: c, targets: map[string]*target{}, retired: map[*Retirement]struct{}{}}
+	for _, o := range opts {
+		o(g)
+	}
 	g.targeter, _ = As[provider.Targeter](p)
 	g.planner, _ = As[provider.PlanTargeter](p)
 	if u, ok := As[provider.CredentialUpdater](p); ok {
 		return &guardedUpdater{guarded: g, updater: u}
 	}
 	return g
+}
+
+// GuardOption changes what WithGuard returns.
+type GuardOption func(*guarded)
+
+// OnOpen has f called with the entry's name and the target whenever a gate has opened, once each time; the target is ""
+// where the provider has none, and when lists are not denied any more. f must not block. It may call the provider.
+func OnOpen(f func(providerName, target string)) GuardOption {
+	return func(g *guarded) { g.onOpen = f }
 }
 
 // listTarget is the target of lists; no name of a target is like it.
@@ -44,9 +60,27 @@ type guarded struct {
 	clock    clock.PassiveClock
 	targeter provider.Targeter     // nil: everything is one target
 	planner  provider.PlanTargeter // nil: Plan asks nobody
+	onOpen   func(providerName, target string)
 
 	mu      sync.Mutex
+	last    order
 	targets map[string]*target
+	// inUse counts the places that are taken at all targets, and plans that asked nobody.
+	inUse   int
+	retired map[*Retirement]struct{}
+}
+
+// next numbers what happens now. The guard's lock is held.
+func (g *guarded) next() order { g.last++; return g.last }
+
+// target returns what is known of a target. The guard's lock is held.
+func (g *guarded) target(name string) *target {
+	t := g.targets[name]
+	if t == nil {
+		t = &target{}
+		g.targets[name] = t
+	}
+	return t
 }
 
 func (g *guarded) Unwrap() provider.Provider { return g.Provider }
@@ -64,7 +98,7 @@ func (g *guarded) Plan(ctx context.Context, req provider.CreateRequest) (id stri
 		target = g.planner.PlanTarget(req)
 	}
 	if target == "" {
-		return g.Provider.Plan(ctx, req)
+		return g.planFreely(ctx, req)
 	}
 	err = g.through(ctx, "plan", "", target, func() error { id, err = g.Provider.Plan(ctx, req); return err })
 	return id, err
@@ -90,80 +124,6 @@ func (g *guarded) ListByTag(ctx context.Context) (listing provider.Listing, err 
 
 func (g *guarded) call(ctx context.Context, op string, ref provider.Ref, do func() error) error {
 	return g.through(ctx, op, ref.ID, g.targetOf(ref), do)
-}
-
-// through makes one call to a target, in the place that the pass has there or in one of its own.
-func (g *guarded) through(ctx context.Context, op, id, name string, do func() error) error {
-	leave, err := g.enter(ctx, op, id, name)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	started := g.clock.Now()
-	err = do()
-	now := g.clock.Now()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch t := g.targets[name]; {
-	case provider.Reason(err) == provider.ReasonUnreachable:
-		t.silent(started, now)
-	case err != nil && timedOut(ctx, err):
-		if now.Sub(started) >= leastPatience {
-			t.silent(started, now)
-		}
-	case errors.Is(err, context.Canceled):
-		// The caller gave up; that says nothing of the target.
-	default:
-		t.answered()
-	}
-	return err
-}
-
-func timedOut(ctx context.Context, err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded)
-}
-
-// enter takes a place at a target. A pass keeps it until it ends; leave gives back one that no pass keeps.
-func (g *guarded) enter(ctx context.Context, op, id, name string) (leave func(), err error) {
-	ps, _ := ctx.Value(passKey{}).(*pass)
-	if ps != nil && name != listTarget && ps.holds(g, name) {
-		return func() {}, nil
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	t := g.targets[name]
-	if t == nil {
-		t = &target{}
-		g.targets[name] = t
-	}
-	if wait, reason := t.enter(g.clock.Now()); reason != "" {
-		return nil, g.refusal(op, id, name, reason).WithRetryAfter(wait)
-	}
-	if ps != nil && name != listTarget {
-		ps.keep(g, name)
-		return func() {}, nil
-	}
-	return func() { g.leave(name) }, nil
-}
-
-func (g *guarded) leave(name string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.targets[name].inFlight--
-}
-
-func (g *guarded) refusal(op, id, name, reason string) *provider.Error {
-	what := "the provider"
-	if name == listTarget {
-		what = "the provider's list"
-	} else if name != "" {
-		what = "target " + name
-	}
-	err := fmt.Errorf("%s is busy: its calls in flight are at their limit", what)
-	if reason == provider.ReasonUnreachable {
-		err = fmt.Errorf("%s did not answer; it is tried again now and then", what)
-	}
-	return provider.Wrap(provider.ErrTransient, op, g.name, id, err).WithReason(reason)
 }
 
 // guardedUpdater is a guarded provider that changes credentials in place.

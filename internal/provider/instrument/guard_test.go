@@ -23,6 +23,7 @@ type zoned struct {
 	held  map[string]chan struct{}
 	calls map[string]int
 	err   error
+	errs  map[string]error // by zone
 }
 
 func (z *zoned) Target(ref provider.Ref) string { zone, _, _ := strings.Cut(ref.ID, "/"); return zone }
@@ -48,6 +49,9 @@ func (z *zoned) call(ctx context.Context, zone string) error {
 	z.calls[zone]++
 	held := z.held[zone]
 	err := z.err
+	if e := z.errs[zone]; e != nil {
+		err = e
+	}
 	z.mu.Unlock()
 	if held != nil {
 		select {
@@ -68,8 +72,24 @@ func (z *zoned) hold(zone string) (release func()) {
 		z.mu.Lock()
 		defer z.mu.Unlock()
 		close(held)
-		delete(z.held, zone)
+		if z.held[zone] == held {
+			delete(z.held, zone)
+		}
 	}
+}
+
+// unhold lets new calls to the zone through; those that hang go on to.
+func (z *zoned) unhold(zone string) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	delete(z.held, zone)
+}
+
+// fail makes new calls to the zone fail, or not.
+func (z *zoned) fail(zone string, err error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.errs[zone] = err
 }
 
 func (z *zoned) made(zone string) int {
@@ -82,7 +102,7 @@ func (z *zoned) made(zone string) int {
 func guarding(t *testing.T, f func(t *testing.T, z *zoned, p provider.Provider)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		z := &zoned{plain: newPlain(nil), held: map[string]chan struct{}{}, calls: map[string]int{}}
+		z := &zoned{plain: newPlain(nil), held: map[string]chan struct{}{}, calls: map[string]int{}, errs: map[string]error{}}
 		f(t, z, instrument.WithGuard(z, "exits", clock.RealClock{}))
 	})
 }
@@ -103,7 +123,7 @@ func get(t *testing.T, p provider.Provider, id string) error {
 
 func expectReason(t *testing.T, what string, err error, reason string) {
 	t.Helper()
-	if provider.Reason(err) != reason || (reason != "" && !errors.Is(err, provider.ErrTransient)) {
+	if provider.Reason(err) != reason || reason == "" && instrument.IsShut(err) || (reason != "" && !errors.Is(err, provider.ErrTransient)) {
 		t.Errorf("%s = %v with reason %q, want reason %q", what, err, provider.Reason(err), reason)
 	}
 }
@@ -165,7 +185,7 @@ func TestGuardLeavesASilentTargetAlone(t *testing.T) {
 			pass(time.Second)
 			wg.Go(func() { _ = get(t, p, "a/x") })
 			synctest.Wait()
-			expectReason(t, "beside the one that tries", get(t, p, "a/x"), provider.ReasonBusy)
+			expectReason(t, "beside the one that tries", get(t, p, "a/x"), provider.ReasonUnreachable)
 			wg.Wait()
 			if got := z.made("a"); got != before+1 {
 				t.Fatalf("%d calls tried, want 1", got-before)
@@ -287,7 +307,7 @@ func TestPassKeepsItsPlace(t *testing.T) {
 
 func TestGuardWithoutTargetsIsOneTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		z := &zoned{plain: newPlain(nil), held: map[string]chan struct{}{}, calls: map[string]int{}}
+		z := &zoned{plain: newPlain(nil), held: map[string]chan struct{}{}, calls: map[string]int{}, errs: map[string]error{}}
 		p := instrument.WithGuard(struct{ provider.Provider }{z}, "exits", clock.RealClock{})
 		release := z.hold("a")
 		var wg sync.WaitGroup
@@ -314,7 +334,7 @@ func (p planning) Plan(ctx context.Context, req provider.CreateRequest) (string,
 // A Plan that asks a host takes a place there as every other call does; one that asks nobody is not held up.
 func TestGuardBoundsPlansThatAskATarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		z := &zoned{plain: newPlain(nil), held: map[string]chan struct{}{}, calls: map[string]int{}}
+		z := &zoned{plain: newPlain(nil), held: map[string]chan struct{}{}, calls: map[string]int{}, errs: map[string]error{}}
 		p := instrument.WithGuard(planning{z}, "exits", clock.RealClock{})
 		plan := func(zone string) error {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -30,7 +30,7 @@ func (g *guarded) reserve(ctx context.Context, ref provider.Ref) error {
 	if ctx.Value(passKey{}) == nil {
 		return nil
 	}
-	_, err := g.enter(ctx, "create", ref.ID, g.targetOf(ref))
+	_, _, err := g.enter(ctx, "create", ref.ID, g.targetOf(ref))
 	return err
 }
 
@@ -51,6 +51,18 @@ func (p *pass) holds(g *guarded, target string) bool {
 	defer p.mu.Unlock()
 	_, ok := p.places[place{g, target}]
 	return ok
+}
+
+// holdsAny reports whether the pass has a place at any target of g.
+func (p *pass) holdsAny(g *guarded) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for at := range p.places {
+		if at.guard == g {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *pass) keep(g *guarded, target string) {

@@ -1,64 +1,75 @@
 package instrument
 
-import (
-	"time"
-
-	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
-)
+import "time"
 
 const (
 	// maxInFlight bounds the calls to a target that answers.
 	maxInFlight = 4
-	// After a call without an answer the target is left alone for silenceFirst, doubling up to silenceLimit.
-	silenceFirst, silenceLimit = 10 * time.Second, 5 * time.Minute
 	// leastPatience is how long a call must have waited for its missing answer to say something of the target: what is
 	// left until a deadline may be next to nothing when a call begins.
 	leastPatience = time.Second
 )
+
+// order counts what happens at a guard: each call's beginning, and each opening and closing of a gate, has a number of its
+// own. A clock would not do: two things may happen at one time.
+type order uint64
 
 // target is what the guard knows of one target. The guard's lock protects it.
 type target struct {
 	inFlight int
 	// trusted: the last call was answered.
 	trusted bool
-	// silences counts calls without an answer in a row; of those that ran side by side, one counts.
-	silences int
-	// failedAt is when the last of them was counted, closedUntil when the next call may try.
-	failedAt, closedUntil time.Time
+	// heard is when the newest call that was answered began.
+	heard order
+	gate  gate
 }
 
-// enter takes a place, or says why there is none and after how long to ask again (0: soon).
-func (t *target) enter(now time.Time) (wait time.Duration, reason string) {
-	if wait := t.closedUntil.Sub(now); wait > 0 {
-		return wait, provider.ReasonUnreachable
+// refusal is why a call is not made; the zero value is none.
+type refusal struct {
+	shut shut
+	// busy: nothing is wrong with the target; a place will be free soon.
+	busy bool
+	// cause is what the target said, where it said something.
+	cause string
+	// wait is how long to wait before asking again; 0 for soon.
+	wait time.Duration
+}
+
+// enter takes a place, or says why there is none.
+func (t *target) enter(now time.Time) (why refusal, ok bool) {
+	if t.gate.shut != shutNot {
+		if why, ok = t.gate.pass(now, t.inFlight > 0); !ok {
+			return why, false
+		}
 	}
 	limit := 1
 	if t.trusted {
 		limit = maxInFlight
 	}
 	if t.inFlight >= limit {
-		return 0, provider.ReasonBusy
+		return refusal{busy: true}, false
 	}
 	t.inFlight++
-	return 0, ""
+	return refusal{}, true
 }
 
-// answered notes an answer.
-func (t *target) answered() {
-	t.trusted, t.silences = true, 0
-	t.closedUntil = time.Time{}
+// answered notes an answer to a call that began then. It reports whether that has opened the gate.
+func (t *target) answered(began, now order, at time.Time) (opened bool) {
+	if t.gate.shut != shutNot && began < t.gate.shutAt {
+		return false // it is from before the gate was shut
+	}
+	t.trusted, t.heard = true, max(t.heard, began)
+	return t.gate.open(now, at)
 }
 
-// silent notes that a call which started then has ended without an answer.
-func (t *target) silent(started, now time.Time) {
+// failed notes that a call which began then found the target shut in some way.
+func (t *target) failed(began, now order, at time.Time, how shut, cause string) {
+	if began < t.gate.openedAt {
+		return // the gate has opened since
+	}
 	t.trusted = false
-	if t.silences > 0 && started.Before(t.failedAt) {
-		return // it ran side by side with one that counted already
+	if t.gate.shut != shutNot && began < t.gate.shutAt {
+		return // it ran side by side with the one that has shut the gate
 	}
-	wait := silenceLimit
-	if t.silences < 10 {
-		wait = min(silenceFirst<<t.silences, silenceLimit)
-	}
-	t.silences++
-	t.failedAt, t.closedUntil = now, now.Add(wait)
+	t.gate.close(now, at, how, cause)
 }
