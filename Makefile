@@ -113,7 +113,7 @@ lint: ## Run the linters of .golangci.yml.
 generate: ## Generate deep copies, CRDs, RBAC and the reference of flags.
 	$(GO) tool -modfile=$(TOOLS) controller-gen object crd paths=./api/... output:crd:dir=config/crd
 	$(GO) tool -modfile=$(TOOLS) controller-gen rbac:roleName=egress-proxies-operator paths=./cmd/operator paths=./internal/controller/... paths=./internal/fleet \
-	  paths=./internal/gc paths=./internal/leaderlabel output:rbac:dir=config/rbac
+	  paths=./internal/gc paths=./internal/leaderlabel paths=./internal/providerhealth output:rbac:dir=config/rbac
 	@# Apart, because whoever runs no proxies as Pods has no need for it.
 	$(GO) tool -modfile=$(TOOLS) controller-gen rbac:roleName=egress-proxies-operator-pods paths=./internal/provider/kubernetes \
 	  output:rbac:dir=config/components/provider-kubernetes

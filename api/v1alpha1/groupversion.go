@@ -16,7 +16,7 @@ func GroupVersion() schema.GroupVersion {
 
 // AddToScheme registers the kinds of this package in s. It is idempotent.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion(), &Proxy{}, &ProxyList{})
+	s.AddKnownTypes(GroupVersion(), &Proxy{}, &ProxyList{}, &ProviderHealth{}, &ProviderHealthList{})
 	metav1.AddToGroupVersion(s, GroupVersion())
 	return nil
 }
