@@ -83,11 +83,16 @@ func (c crawler) send(method, path, key, body string) (out reply) {
 // until waits for a condition.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 25*time.Millisecond, 40*time.Second, true, func(context.Context) (bool, error) {
+	untilWithin(t, 40*time.Second, what, done)
+}
+
+func untilWithin(t *testing.T, limit time.Duration, what string, done func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 25*time.Millisecond, limit, true, func(context.Context) (bool, error) {
 		return done(), nil
 	})
 	if err != nil {
-		t.Fatalf("not within 40 s: %s", what)
+		t.Fatalf("not within %s: %s", limit, what)
 	}
 }
 

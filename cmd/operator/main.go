@@ -18,6 +18,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/scratch"
 )
 
 // version is set by the linker in releases.
@@ -46,11 +48,29 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 	}
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
+	defer ownTemporaryFiles(log)()
 	if err := operate(ctrl.LoggerInto(ctx, log), o); err != nil {
 		fmt.Fprintln(stderr, "operator:", err)
 		return 1
 	}
 	return 0
+}
+
+// ownTemporaryFiles gives the process a folder of its own for temporary files, and returns what removes it. Not every provider
+// needs one, so that there can be none is said and no more.
+func ownTemporaryFiles(log logr.Logger) (remove func()) {
+	folder, err := scratch.New(os.TempDir())
+	if folder != nil {
+		err = errors.Join(err, os.Setenv("TMPDIR", folder.Path))
+	}
+	if err != nil {
+		log.Info("WARNING: temporary files", "error", err.Error())
+	}
+	return func() {
+		if folder != nil {
+			_ = folder.Close() // the next process removes what stays
+		}
+	}
 }
 
 func newLogger(o *options) (logr.Logger, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +33,6 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/observe"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/gcp"
-	"github.com/egress-proxies/egress-proxies-operator/internal/provider/instrument"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kubernetes"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/local"
@@ -54,7 +52,7 @@ func (o *options) factories() map[string]registry.Factory {
 // operate wires everything together and runs until ctx ends.
 func operate(ctx context.Context, o *options) error {
 	// The configuration is read before anything is dialled: what is wrong in it should be the first thing said.
-	entries, err := readProviders(o.providersConfig, registry.Types(o.factories()))
+	file, err := readProviders(o.providersConfig, registry.Types(o.factories()))
 	if err != nil {
 		return err
 	}
@@ -75,23 +73,11 @@ func operate(ctx context.Context, o *options) error {
 		return err
 	}
 	a := &app{o: o, mgr: mgr, fence: lead, owner: who, clock: clock.RealClock{}, store: fleet.NewStore(), triggers: proxy.NewTriggers()}
-	if err := a.assemble(ctx, entries); err != nil {
+	if err := a.assemble(ctx, file); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("starting", "version", versionText(), "installation", who.Installation, "cluster", who.Cluster, "providers", a.providers.Names())
 	return errors.Join(mgr.Start(ctx), a.providers.Close())
-}
-
-func readProviders(path string, types []string) ([]registry.Entry, error) {
-	data, err := os.ReadFile(path) //nolint:gosec // whoever starts the operator names the file
-	if err != nil {
-		return nil, fmt.Errorf("--providers-config: %w", err)
-	}
-	entries, err := registry.Parse(data, types)
-	if err != nil {
-		return nil, fmt.Errorf("%s:\n%w", path, err)
-	}
-	return entries, nil
 }
 
 func newManager(cfg *rest.Config, o *options, lead *fence) (ctrl.Manager, error) {
@@ -137,7 +123,7 @@ type app struct {
 	providers *registry.Registry
 }
 
-func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
+func (a *app) assemble(ctx context.Context, file providersFile) error {
 	o := a.o
 	ledger, err := lease.New(lease.Options{
 		Fleet: a.store, Clock: a.clock, CooldownWindow: o.cooldownWindow, MaxLifetime: o.maxLeaseLife, MayGrant: a.leading,
@@ -152,18 +138,9 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 	if err != nil {
 		return err
 	}
-	a.providers, err = registry.Build(ctx, entries, o.factories(), registry.BuildOptions{
-		Owner:  a.owner,
-		Window: provider.Window{Clock: a.clock, CallTimeout: o.callTimeout, Skew: o.skewAllowance},
-		Decorate: func(name string, p provider.Provider) provider.Provider {
-			// The guard is outermost: a call that it refuses is none, neither counted nor traced. Spans are around the
-			// metrics, so that whatever comes to be observed of a call is observed inside of its span.
-			traced := instrument.WithTracing(instrument.WithMetrics(p, name, a.clock, m), name)
-			return instrument.WithGuard(traced, name, a.clock)
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("%s:\n%w", o.providersConfig, err)
+	releaser := proxy.NewReleaser(proxy.ReleaserOptions{Store: a.store, Clock: a.clock, Wake: a.triggers.Wake})
+	if err := a.build(ctx, file, m, releaser); err != nil {
+		return err
 	}
 	cloudInit, err := a.secrets(v1alpha1.LabelCloudInit)
 	if err != nil {
@@ -201,6 +178,15 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 	observer := observe.New(observe.Options{
 		Providers: a.providers, Store: a.store, Clock: a.clock, Interval: o.driftPoll, CallTimeout: o.callTimeout, Wake: a.triggers.Wake,
 	})
+	reloading, err := a.reloader(file, m, observer, releaser)
+	if err != nil {
+		return err
+	}
+	monitor, err := a.monitor(reloading.Problem)
+	if err != nil {
+		return err
+	}
+	reloading.refresh = monitor.Refresh
 	if err := a.controller(ctx, engine, observer, ledger, cloudInit, auth); err != nil {
 		return err
 	}
@@ -216,8 +202,9 @@ func (a *app) assemble(ctx context.Context, entries []registry.Entry) error {
 	// The engine takes over the verdicts on record of the Proxies it finds at its start, so they have to be there first.
 	probing := &after{ready: feed.Synced(), then: engine}
 	observing := &after{ready: feed.Synced(), then: observer}
+	releasing := &after{ready: feed.Synced(), then: releaser}
 	var errs []error
-	for _, r := range []manager.Runnable{early{cloudInit}, early{auth}, feed, ledger, api, probing, observing, collector} {
+	for _, r := range []manager.Runnable{early{cloudInit}, early{auth}, feed, ledger, api, probing, observing, releasing, collector, monitor, reloading} {
 		errs = append(errs, a.mgr.Add(r))
 	}
 	if principals.file != nil {

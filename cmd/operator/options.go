@@ -41,8 +41,10 @@ type options struct {
 	drainTimeout        time.Duration
 	maxReplacing        string
 
-	callTimeout   time.Duration
-	skewAllowance time.Duration
+	callTimeout    time.Duration
+	skewAllowance  time.Duration
+	checkInterval  time.Duration
+	reportInterval time.Duration
 
 	healthWorkers     int
 	healthTick        time.Duration
@@ -86,7 +88,7 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 		fmt.Fprint(out, "Usage: operator [flags]\n\nThe cluster is found through KUBECONFIG, ~/.kube/config or the Pod's service account. Every flag has an environment\nvariable EPX_<FLAG>, which the flag overrides. DISCOVERY_TOKEN is the token of the discovery API.\n\n")
 		f.PrintDefaults()
 	}
-	f.StringVar(&o.providersConfig, "providers-config", "/etc/proxy-operator/providers.yaml", "`file` with the provider entries")
+	f.StringVar(&o.providersConfig, "providers-config", "/etc/proxy-operator/providers.yaml", "`file` with the provider entries; read again when it changes")
 	f.StringVar(&o.namespace, "namespace", "", "watch this `namespace` alone; all when empty")
 	f.StringVar(&o.installationID, "installation-id", "", "`ID` that marks this installation's instances: 1 to 63 characters of a-z, 0-9 and '-'; derived from cluster, namespace (leader-election-namespace or the operator's own) and leader-election-id when empty. It must not change while instances exist, nor, when it is derived, may what it is derived from")
 
@@ -109,6 +111,9 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	f.StringVar(&o.maxReplacing, "max-replacing", "10%", "how many of a provider's instances are replaced at one time: a `number` or a percentage, at least one")
 	f.DurationVar(&o.callTimeout, "provider-call-timeout", 30*time.Second, "deadline of one backend call (1s to 10m)")
 	f.DurationVar(&o.skewAllowance, "clock-skew-allowance", 5*time.Second, "how far the clocks of two replicas may be apart (0s to 10m)")
+
+	f.DurationVar(&o.checkInterval, "provider-check-interval", time.Minute, "interval between two checks of all providers' targets (1s to 1h)")
+	f.DurationVar(&o.reportInterval, "provider-health-report-interval", 10*time.Minute, "how old what a ProviderHealth shows may become while nothing changes (1s to 24h)")
 
 	f.IntVar(&o.healthWorkers, "health-workers", 64, "probes side by side, those that take longer than a second aside (1 to 10000)")
 	f.BoolVar(&o.gcpPayloads, "gcp-wire-log-full-payloads", false, "log the bodies of requests to Compute Engine and of its answers at verbosity 5, metadata withheld")
@@ -246,6 +251,8 @@ func (o *options) validate() error {
 	}
 	duration("provider-call-timeout", o.callTimeout, time.Second, 10*time.Minute)
 	duration("clock-skew-allowance", o.skewAllowance, 0, 10*time.Minute)
+	duration("provider-check-interval", o.checkInterval, time.Second, time.Hour)
+	duration("provider-health-report-interval", o.reportInterval, time.Second, 24*time.Hour)
 	number("health-workers", o.healthWorkers, 1, 10_000)
 	duration("health-tick", o.healthTick, 100*time.Millisecond, time.Minute)
 	if o.judgeURL != "" {

@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"k8s.io/utils/clock"
 )
 
@@ -48,6 +47,9 @@ type Watcher struct {
 	Clock clock.WithTicker
 	// Interval between two looks without a notice; DefaultInterval when 0.
 	Interval time.Duration
+	// Settle is for how long a content, or a failure to read one, has to stay as it is before it is told: editors and scripts
+	// write a file in parts, and half of a file can be a whole one to whoever reads it. 0 tells at once.
+	Settle time.Duration
 	// Known is the content that is in use already.
 	Known []byte
 	// Changed gets every new content, and the error of every failure to read it, each once in a row. It is called by one
@@ -55,45 +57,43 @@ type Watcher struct {
 	Changed func(data []byte, err error)
 }
 
-// Run watches until ctx ends. It blocks, and errors when nothing can be watched at all.
+// Run watches until ctx ends, and then returns nil. It blocks. Where the system gives no notices (it has run out of watches, or
+// the folder is not there) it looks at every interval, and tries to get some again.
 func (w *Watcher) Run(ctx context.Context) error {
-	notices, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("watching %s: %w", w.Path, err)
-	}
-	defer func() { _ = notices.Close() }()
 	// The folder, not the file: a file that is replaced takes its watch with it.
-	if err := notices.Add(filepath.Dir(w.Path)); err != nil {
-		return fmt.Errorf("watching %s: %w", filepath.Dir(w.Path), err)
-	}
+	n := notices{folder: filepath.Dir(w.Path)}
+	defer n.close()
 	interval := w.Interval
 	if interval == 0 {
 		interval = DefaultInterval
 	}
 	tick := w.Clock.NewTicker(interval)
 	defer tick.Stop()
-	last, failed := sha256.Sum256(w.Known), ""
+	l := look{settle: w.Settle, told: sight{hash: sha256.Sum256(w.Known)}}
+	n.want()
 	for {
 		data, err := Read(w.Path, w.Limit)
-		switch hash := sha256.Sum256(data); {
-		case err != nil && err.Error() != failed:
-			failed = err.Error()
-			w.Changed(nil, err)
-		case err == nil && (hash != last || failed != ""):
-			last, failed = hash, ""
-			w.Changed(data, nil)
+		wait, tell := l.at(sightOf(data, err), w.Clock.Now())
+		if tell {
+			w.Changed(data, err)
+		}
+		var settled <-chan time.Time
+		if wait > 0 {
+			settled = w.Clock.After(wait)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C():
-		case _, open := <-notices.Events:
+			n.want()
+		case <-settled:
+		case _, open := <-n.events:
 			if !open {
-				return fmt.Errorf("watching %s: the watch has ended", w.Path)
+				n.close()
 			}
-		case _, open := <-notices.Errors: // notices may have been lost: look
+		case _, open := <-n.errors: // notices may have been lost: look
 			if !open {
-				return fmt.Errorf("watching %s: the watch has ended", w.Path)
+				n.close()
 			}
 		}
 	}

@@ -39,11 +39,13 @@ type Options struct {
 
 // Observer lists providers and remembers what it saw.
 type Observer struct {
-	o Options
+	o     Options
+	nudge chan struct{}
 
-	mu   sync.RWMutex
-	seen map[string]answer          // by provider name
-	told map[string]map[string]told // by provider name and ID
+	mu      sync.RWMutex
+	current map[string]provider.Provider // by name: whose lists count
+	seen    map[string]answer            // by provider name
+	told    map[string]map[string]told   // by provider name and ID
 }
 
 // answer is one list of one provider.
@@ -54,7 +56,19 @@ type answer struct {
 
 // New returns an observer.
 func New(o Options) *Observer {
-	return &Observer{o: o, seen: map[string]answer{}, told: map[string]map[string]told{}}
+	return &Observer{
+		o: o, nudge: make(chan struct{}, 1),
+		current: map[string]provider.Provider{}, seen: map[string]answer{}, told: map[string]map[string]told{},
+	}
+}
+
+// Nudge tells that the configured entries have changed: watches of those that have gone end, and those that are new or rebuilt
+// are watched and listed at once. It does not block, and may be called before Start.
+func (o *Observer) Nudge() {
+	select {
+	case o.nudge <- struct{}{}:
+	default: // one is due anyway
+	}
 }
 
 // NeedLeaderElection lets only the leader ask the backends.
@@ -63,19 +77,23 @@ func (o *Observer) NeedLeaderElection() bool { return true }
 // Start lists every provider at once and then at every interval, each on its own, so that a slow one delays no other, and
 // watches those that can be watched. It blocks until ctx ends and every list and watch has returned.
 func (o *Observer) Start(ctx context.Context) error {
-	var all sync.WaitGroup
-	defer all.Wait()
+	var lists sync.WaitGroup
+	defer lists.Wait()
 	w := &watches{running: map[string]*watching{}}
 	defer w.all.Wait()
-	busy := map[string]chan struct{}{}
+	busy := map[string]chan struct{}{} // for the one list of a provider at a time
 	tick := o.o.Clock.NewTicker(o.o.Interval)
 	defer tick.Stop()
-	for {
+	for all := true; ; {
 		handles := o.o.Providers.All()
-		o.follow(ctx, w, handles)
+		fresh := o.follow(ctx, w, handles)
 		for _, h := range handles {
+			_, isFresh := fresh[h.Name]
+			if !all && !isFresh {
+				continue
+			}
 			free := busy[h.Name]
-			if free == nil {
+			if free == nil || isFresh { // the list of an old client, which may hang, is none of the new one's
 				free = make(chan struct{}, 1)
 				busy[h.Name] = free
 			}
@@ -84,7 +102,7 @@ func (o *Observer) Start(ctx context.Context) error {
 			default:
 				continue // the last list has not come back yet
 			}
-			all.Go(func() {
+			lists.Go(func() {
 				defer func() { <-free }()
 				o.look(ctx, h)
 			})
@@ -93,6 +111,9 @@ func (o *Observer) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C():
+			all = true
+		case <-o.nudge:
+			all = false
 		}
 	}
 }
@@ -112,9 +133,15 @@ func (o *Observer) look(ctx context.Context, h registry.Handle) {
 		byUID[inst.Marks.UID] = append(byUID[inst.Marks.UID], inst)
 	}
 	o.mu.Lock()
-	o.seen[h.Name] = answer{at: at, byUID: byUID}
-	o.outdate(h.Name, at)
+	counts := o.current[h.Name] == h.Provider
+	if counts {
+		o.seen[h.Name] = answer{at: at, byUID: byUID}
+		o.outdate(h.Name, at)
+	}
 	o.mu.Unlock()
+	if !counts {
+		return // the entry was rebuilt or taken out meanwhile
+	}
 	for _, p := range o.o.Store.OfProvider(h.Name) {
 		if p.Attempt == 0 {
 			continue

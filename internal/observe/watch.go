@@ -40,8 +40,9 @@ func (w *watching) end() {
 	w.stop()
 }
 
-// follow watches the providers that can be watched, and ends the watches of those that have been taken away or rebuilt.
-func (o *Observer) follow(ctx context.Context, w *watches, handles []registry.Handle) {
+// follow watches the providers that can be watched, and ends the watches of those that have been taken away or rebuilt. It
+// returns the names of those that are new or rebuilt.
+func (o *Observer) follow(ctx context.Context, w *watches, handles []registry.Handle) (fresh map[string]struct{}) {
 	now := make(map[string]registry.Handle, len(handles))
 	for _, h := range handles {
 		now[h.Name] = h
@@ -52,6 +53,7 @@ func (o *Observer) follow(ctx context.Context, w *watches, handles []registry.Ha
 			delete(w.running, name)
 		}
 	}
+	fresh = o.adopt(handles)
 	for name, h := range now {
 		watcher, can := instrument.As[provider.Watcher](h.Provider)
 		if _, runs := w.running[name]; runs || !can {
@@ -71,6 +73,29 @@ func (o *Observer) follow(ctx context.Context, w *watches, handles []registry.Ha
 		})
 	}
 	o.forget()
+	return fresh
+}
+
+// adopt makes handles those whose lists count, and forgets what was seen of entries that have gone. What a rebuilt entry has
+// shown holds until it is listed again: its instances in use are the same.
+func (o *Observer) adopt(handles []registry.Handle) (fresh map[string]struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := o.current
+	o.current, fresh = make(map[string]provider.Provider, len(handles)), map[string]struct{}{}
+	for _, h := range handles {
+		o.current[h.Name] = h.Provider
+		if before[h.Name] != h.Provider {
+			fresh[h.Name] = struct{}{}
+		}
+	}
+	for name := range before {
+		if o.current[name] == nil {
+			delete(o.seen, name)
+			delete(o.told, name)
+		}
+	}
+	return fresh
 }
 
 // hear takes in what a provider told: an address where its instance no longer serves is withdrawn at once, and whoever is

@@ -53,6 +53,19 @@ type Targeter interface {
 	Target(ref Ref) string
 }
 
+// Scoper is implemented by providers whose configuration may be changed while instances of theirs are in use. Both methods go
+// by the ID and the configuration alone: they ask nobody, do not block, and answer after Close too.
+type Scoper interface {
+	// InScope returns nil when the ID lies in the entry's scope, and else why not: what Get answers with ErrPermanent and
+	// ReasonScopeMismatch.
+	InScope(id string) error
+
+	// Sites names where the entry looks for the instance of that ID, as far as the ID does not say so itself (a folder, the
+	// address of a server), each name being enough to know it by. Two configurations that share none look in different
+	// places, and what one of them has made the other takes for absent. None at all means that the ID says everything.
+	Sites(id string) []string
+}
+
 // Ref is what a Proxy's status records about its instance.
 type Ref struct {
 	// ID is the provider's name of the only place where the instance can be.

@@ -57,36 +57,48 @@ func (e *callError) Unwrap() error { return e.err }
 // api is the part of the Kubernetes API that the provider uses. Requests are never repeated by themselves: whoever calls
 // knows whether that is still allowed, and what the server asked for in Retry-After is the reconciler's to keep.
 type api struct {
+	// server is where the API is.
+	server string
 	rest   rest.Interface
 	client *http.Client
 	codec  runtime.ParameterCodec
 }
 
-func newAPI(config *rest.Config) (*api, error) {
+// settings are the same for every kubeconfig.
+func settings(config *rest.Config) *rest.Config {
+	c := rest.CopyConfig(config)
+	c.UserAgent = "egress-proxies-operator"
+	c.QPS = -1 // the guard around providers and the server's own priorities bound the calls
+	c.WarningHandler = rest.NoWarnings{}
+	return c
+}
+
+// newAPI returns a client for the server of config, which follows the file that config was read from, if there is one.
+func newAPI(config *rest.Config, file string) (*api, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	c := rest.CopyConfig(config)
+	c := settings(config)
 	c.APIPath = "/api"
 	c.GroupVersion = &corev1.SchemeGroupVersion
 	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	c.AcceptContentTypes, c.ContentType = "application/vnd.kubernetes.protobuf,application/json", "application/vnd.kubernetes.protobuf"
-	c.UserAgent = "egress-proxies-operator"
-	c.QPS = -1 // the guard around providers and the server's own priorities bound the calls
-	c.WarningHandler = rest.NoWarnings{}
-	client, err := rest.HTTPClientFor(c)
+	transport, err := rest.TransportFor(c)
 	if err != nil {
 		return nil, err
 	}
+	if file != "" {
+		transport = &rotating{file: file, server: c.Host, with: transport}
+	}
 	// Outermost, so that a span covers getting credentials, too, and the request has none yet.
-	client = &http.Client{Transport: tracing.Transport(client.Transport), Timeout: client.Timeout}
+	client := &http.Client{Transport: tracing.Transport(transport), Timeout: c.Timeout}
 	r, err := rest.RESTClientForConfigAndClient(c, client)
 	if err != nil {
 		return nil, err
 	}
 	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
-	return &api{rest: r, client: client, codec: runtime.NewParameterCodec(scheme)}, nil
+	return &api{server: c.Host, rest: r, client: client, codec: runtime.NewParameterCodec(scheme)}, nil
 }
 
 func (a *api) close() { a.client.CloseIdleConnections() }

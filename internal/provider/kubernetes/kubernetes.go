@@ -63,7 +63,7 @@ func newProvider(opts provider.Options, c Config, cluster *rest.Config) (*Provid
 			return nil, opts.Block.Errorf("", "installation or cluster ID %q cannot be the value of a label", value)
 		}
 	}
-	a, err := newAPI(cluster)
+	a, err := newAPI(cluster, c.Kubeconfig)
 	if err != nil {
 		return nil, opts.Block.Errorf("kubeconfig", "%v", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/utils/clock"
+
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
 
@@ -22,6 +24,8 @@ type BuildOptions struct {
 	Owner provider.Owner
 	// Window brings Clock, CallTimeout and Skew.
 	Window provider.Window
+	// Timers bound the waits of Reload and of what it closes; the real clock when nil.
+	Timers clock.Clock
 	// Decorate, where set, wraps each provider after its construction.
 	Decorate func(name string, p provider.Provider) provider.Provider
 }
@@ -32,21 +36,30 @@ func Build(ctx context.Context, entries []Entry, factories map[string]Factory, o
 	if err := opts.Owner.Validate(); err != nil {
 		return nil, err
 	}
+	if opts.Timers == nil {
+		opts.Timers = clock.RealClock{}
+	}
+	r := &Registry{factories: factories, opts: opts, gone: map[string]gone{}, stop: make(chan struct{})}
+	set, err := r.buildAll(ctx, entries)
+	r.handles.Store(&set)
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// buildAll constructs what it can, and returns the problems of all entries joined.
+func (r *Registry) buildAll(ctx context.Context, entries []Entry) (map[string]Handle, error) {
 	set := make(map[string]Handle, len(entries))
 	var errs []error
 	for _, e := range entries {
-		h, err := build(ctx, e, factories, opts)
+		h, err := build(ctx, e, r.factories, r.opts)
 		if err == nil {
 			set[e.Name] = h
 		}
 		errs = append(errs, err)
 	}
-	r := &Registry{}
-	r.handles.Store(&set)
-	if err := errors.Join(errs...); err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
-	return r, nil
+	return set, errors.Join(errs...)
 }
 
 func build(ctx context.Context, e Entry, factories map[string]Factory, opts BuildOptions) (Handle, error) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
@@ -33,7 +34,20 @@ func (h Handle) Allowed(namespace string) bool {
 // Registry finds providers by name. It is safe for concurrent use, and a reader keeps a consistent view: the set is
 // replaced as a whole.
 type Registry struct {
-	handles atomic.Pointer[map[string]Handle]
+	handles   atomic.Pointer[map[string]Handle]
+	factories map[string]Factory
+	opts      BuildOptions
+
+	// reloading is held by the one Reload at a time, and guards gone.
+	reloading sync.Mutex
+	// gone are the entries that were taken out, as far as they matter to one of the same name.
+	gone map[string]gone
+
+	// mu is held while the set is replaced, and guards closed. What is in the background of an open registry is in retiring.
+	mu       sync.Mutex
+	closed   bool
+	stop     chan struct{}
+	retiring sync.WaitGroup
 }
 
 // Lookup returns the provider of that name.
@@ -55,14 +69,23 @@ func (r *Registry) All() []Handle {
 	return all
 }
 
-// Close empties the registry and closes every provider that implements io.Closer. Calling it again does nothing. It
-// blocks as long as the providers' Close does; calls still in flight are theirs to finish.
+// Close empties the registry and closes every provider that implements io.Closer, also those that a Reload took out and whose
+// last calls have not ended. Calling it again does nothing. It blocks as long as the providers' Close does; calls still in
+// flight are theirs to finish.
 func (r *Registry) Close() error {
+	r.mu.Lock()
+	first := !r.closed
+	r.closed = true
 	set := *r.handles.Swap(&map[string]Handle{})
+	r.mu.Unlock()
+	if first {
+		close(r.stop)
+	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		errs = append(errs, closeProvider(set[name].raw))
 	}
+	r.retiring.Wait()
 	return errors.Join(errs...)
 }
 
