@@ -85,6 +85,8 @@ kvm-ssh-secret: ## Put KEY=… and KNOWN_HOSTS=…, two files, into the Secret k
 	  test -f "$$2" || { echo "kvm-ssh-secret: $$1: no file $$2"; exit 2; }; \
 	  test -r "$$2" || { echo "kvm-ssh-secret: $$1: $$2 cannot be read"; exit 2; }; \
 	  test -s "$$2" || { echo "kvm-ssh-secret: $$1: $$2 is empty"; exit 2; }; \
+	  if test $$1 = KEY; then grep -q -e '-----BEGIN .*PRIVATE KEY-----' "$$2" || { echo "kvm-ssh-secret: KEY: $$2 is no private key"; exit 2; }; \
+	  elif grep -q -e '-----BEGIN ' "$$2"; then echo "kvm-ssh-secret: $$1: $$2 is no known_hosts file"; exit 2; fi; \
 	} >&2; check KEY '$(KEY)'; check KNOWN_HOSTS '$(KNOWN_HOSTS)'
 	@# Applied on the server's side, so that no copy of the key lands in an annotation.
 	kubectl create secret generic kvm-ssh --namespace='$(or $(NAMESPACE),egress-proxies-system)' --from-file=key='$(KEY)' \

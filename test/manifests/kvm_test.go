@@ -104,6 +104,12 @@ func makeSecret(t *testing.T, args ...string) (said string, err error) {
 	return string(out), err
 }
 
+const (
+	aKey       = "-----BEGIN OPENSSH PRIVATE KEY-----\nsentinel\n-----END OPENSSH PRIVATE KEY-----\n"
+	anotherKey = "-----BEGIN RSA PRIVATE KEY-----\nsentinel\n-----END RSA PRIVATE KEY-----\n"
+	aHost      = "kvm1.example.net ssh-ed25519 AAAA\n"
+)
+
 func TestMakeKVMSSHSecret(t *testing.T) {
 	c := newClient(t, config)
 	must(t, client.IgnoreAlreadyExists(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}})))
@@ -114,22 +120,22 @@ func TestMakeKVMSSHSecret(t *testing.T) {
 		must(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	key, another, known, empty := file("id", "a key\n"), file("id2", "another key\n"), file("hosts", "a host\n"), file("empty", "")
+	key, another, known, empty := file("id", aKey), file("id2", anotherKey), file("hosts", aHost), file("empty", "")
 
 	for _, made := range []struct{ namespace, key, holds string }{
-		{system, key, "a key\n"}, {system, another, "another key\n"}, {elsewhere, key, "a key\n"},
+		{system, key, aKey}, {system, another, anotherKey}, {elsewhere, key, aKey},
 	} {
 		args := []string{"KEY=" + made.key, "KNOWN_HOSTS=" + known}
 		if made.namespace != system {
 			args = append(args, "NAMESPACE="+made.namespace)
 		}
 		said, err := makeSecret(t, args...)
-		if err != nil || strings.Contains(said, "a key") {
+		if err != nil || strings.Contains(said, "sentinel") {
 			t.Fatalf("%v\n%s", err, said)
 		}
 		s := &corev1.Secret{}
 		must(t, c.Get(t.Context(), client.ObjectKey{Namespace: made.namespace, Name: sshSecret}, s))
-		want := map[string][]byte{"key": []byte(made.holds), "known_hosts": []byte("a host\n")}
+		want := map[string][]byte{"key": []byte(made.holds), "known_hosts": []byte(aHost)}
 		if !reflect.DeepEqual(s.Data, want) || len(s.Annotations) > 0 {
 			t.Errorf("%v: %q, annotations %v", made, s.Data, s.Annotations)
 		}
@@ -145,6 +151,8 @@ func TestMakeKVMSSHSecret(t *testing.T) {
 		{[]string{"KEY=" + dir, "KNOWN_HOSTS=" + known}, "KEY: no file " + dir},
 		{[]string{"KEY=" + empty, "KNOWN_HOSTS=" + known}, "KEY: " + empty + " is empty"},
 		{[]string{"KEY=" + key, "KNOWN_HOSTS=" + empty}, "KNOWN_HOSTS: " + empty + " is empty"},
+		{[]string{"KEY=" + known, "KNOWN_HOSTS=" + known}, "KEY: " + known + " is no private key"},
+		{[]string{"KEY=" + key, "KNOWN_HOSTS=" + key}, "KNOWN_HOSTS: " + key + " is no known_hosts file"},
 	} {
 		said, err := makeSecret(t, c.args...)
 		if err == nil || !strings.Contains(said, "kvm-ssh-secret: "+c.says) || strings.Contains(said, "applied") {

@@ -3,6 +3,7 @@
 package kvm
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -22,33 +23,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 )
 
-// userData configures Squid as a user's cloud-init does. What changes is the line with the name.
-const userData = `#cloud-config
-write_files:
-- path: /etc/squid/squid.conf
-  content: |
-    # %s
-    http_port ${PROXY_PORT}
-    auth_param basic program /usr/lib/squid/basic_ncsa_auth /etc/squid/passwd
-    acl known proxy_auth REQUIRED
-    acl private dst 10.0.0.0/8 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.168.0.0/16
-    http_access deny private
-    http_access deny !known
-    http_access allow all
-    visible_hostname exit
-    via off
-    forwarded_for delete
-    cache deny all
-    shutdown_lifetime 1 second
-runcmd:
-- [sh, -c, "perl -e 'print \"$ARGV[0]:\", crypt($ARGV[1], q($1$epx$)), \"\\n\"' '${PROXY_USERNAME}' '${PROXY_PASSWORD}' > /etc/squid/passwd"]
-- [systemctl, restart, squid]
-`
+// userData is what the sample configures Squid by. What changes is a line with the version.
+func userData(t *testing.T, version string) string {
+	t.Helper()
+	data, err := os.ReadFile("../../../config/samples/proxy_kvm.yaml")
+	must(t, err)
+	for doc := range bytes.SplitSeq(data, []byte("\n---\n")) {
+		s := &corev1.Secret{}
+		must(t, yaml.Unmarshal(doc, s))
+		if text := s.StringData[v1alpha1.DefaultCloudInitKey]; text != "" {
+			return text + "# " + version + "\n"
+		}
+	}
+	t.Fatal("the sample has no cloud-init")
+	return ""
+}
 
 func (r *rig) secrets(t *testing.T, name, password string) {
 	t.Helper()
@@ -57,7 +52,7 @@ func (r *rig) secrets(t *testing.T, name, password string) {
 		Type:       corev1.SecretTypeBasicAuth, StringData: map[string]string{"username": username, "password": password},
 	}, {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-data", Labels: map[string]string{v1alpha1.LabelCloudInit: "true"}},
-		StringData: map[string]string{v1alpha1.DefaultCloudInitKey: fmt.Sprintf(userData, "first")},
+		StringData: map[string]string{v1alpha1.DefaultCloudInitKey: userData(t, "first")},
 	}} {
 		must(t, r.client.Create(t.Context(), s))
 	}

@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	// siteAddress is the website's: one that Squid does not refuse.
-	siteAddress = "198.51.100.10"
+	// siteAddress is the website's: one of the internet's, which the sample's Squid does not refuse.
+	siteAddress = "192.0.3.10"
 	token       = "t0ken-of-the-test"
 	username    = "crawler"
 )

@@ -87,13 +87,18 @@ func TestStory(t *testing.T) {
 				t.Errorf("%s was asked by %s (the guest has %s) with %v", site, seen.From, p.Status.IP, seen.Header)
 			}
 		}
+		for _, inside := range []string{"http://169.254.169.254/", "http://10.77.0.53/"} {
+			if status, _, err := fetch(t.Context(), l.HTTPProxy, inside); err != nil || status != http.StatusForbidden {
+				t.Errorf("%s through %s: %d, %v, want 403", inside, name, status, err)
+			}
+		}
 		bare := &url.URL{Scheme: "http", Host: fmt.Sprintf("%s:%d", p.Status.IP, 3128)}
 		if status, _, err := fetch(t.Context(), http.ProxyURL(bare), "http://"+siteAddress+"/"); err != nil || status != http.StatusProxyAuthRequired {
 			t.Errorf("without credentials: %d, %v, want 407", status, err)
 		}
 		must(t, l.Release(t.Context()))
 	}
-	proved(t, "lease, HTTP and CONNECT through the guests' Squid with the guest's own address, 407 without credentials")
+	proved(t, "lease, HTTP and CONNECT through the guests' Squid with the guest's own address, 407 without credentials, 403 to what is inside; configured by the sample's cloud-init")
 
 	// libvirtd restarts under a fleet that runs.
 	before := r.domains(t)
@@ -131,7 +136,7 @@ func TestStory(t *testing.T) {
 	})
 	data := &corev1.Secret{}
 	must(t, r.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "b-data"}, data))
-	data.Data[v1alpha1.DefaultCloudInitKey] = fmt.Appendf(nil, userData, "second")
+	data.Data[v1alpha1.DefaultCloudInitKey] = []byte(userData(t, "second"))
 	must(t, r.client.Update(t.Context(), data))
 	began = time.Now()
 	a, _ = r.ready(t, "a", 2, boot)

@@ -19,7 +19,7 @@ const suite = "bookworm"
 var packages = []string{
 	"linux-image-cloud-amd64", "busybox-static", "kmod", "cpio", // to boot
 	"systemd-sysv", "udev", "dbus", "netbase", "iproute2",
-	"cloud-init", "qemu-guest-agent", "squid", "openssl",
+	"cloud-init", "qemu-guest-agent", "squid", "openssl", "nftables", // what the sample installs
 }
 
 // options of mmdebstrap that belong to the recipe; those of the machine's apt are added.
