@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -33,10 +34,10 @@ func checkHosts(block provider.Block, c *Config) error {
 		h := &c.Hosts[i]
 		key := func(name string) string { return fmt.Sprintf("hosts[%d].%s", i, name) }
 		if !hostName.MatchString(h.Name) {
-			return block.Errorf(key("name"), "%q: want 1 to 63 characters of a-z, 0-9, '-' and '.', with a letter or digit at both ends", h.Name)
+			return block.Errorf(key("name"), "%s: want 1 to 63 characters of a-z, 0-9, '-' and '.', with a letter or digit at both ends", shown(h.Name))
 		}
 		if seen[h.Name] {
-			return block.Errorf(key("name"), "%q: there is another host of this name", h.Name)
+			return block.Errorf(key("name"), "%s: there is another host of this name", shown(h.Name))
 		}
 		seen[h.Name] = true
 		setDefault(&h.Socket, dial.DefaultSocket)
@@ -49,30 +50,30 @@ func checkHosts(block provider.Block, c *Config) error {
 		}
 		switch {
 		case h.Region != "" && !catalogueID.MatchString(h.Region):
-			return block.Errorf(key("region"), "%q: want 1 to 63 characters of letters, digits, '.', '_' and '-'", h.Region)
+			return block.Errorf(key("region"), "%s: want 1 to 63 characters of letters, digits, '.', '_' and '-'", shown(h.Region))
 		case !libvirtName.MatchString(h.Pool):
-			return block.Errorf(key("pool"), "%q: want the name of a storage pool", h.Pool)
+			return block.Errorf(key("pool"), "%s: want the name of a storage pool", shown(h.Pool))
 		case h.Bridge != "" && h.Network != "":
-			return block.Errorf(key("bridge"), "%q: there is a network, too; want one of both", h.Bridge)
+			return block.Errorf(key("bridge"), "%s: there is a network, too; want one of both", shown(h.Bridge))
 		case h.Bridge != "" && !bridgeName.MatchString(h.Bridge):
-			return block.Errorf(key("bridge"), "%q: want the name of a bridge, at most 15 characters", h.Bridge)
+			return block.Errorf(key("bridge"), "%s: want the name of a bridge, at most 15 characters", shown(h.Bridge))
 		case h.Network != "" && !libvirtName.MatchString(h.Network):
-			return block.Errorf(key("network"), "%q: want the name of a libvirt network", h.Network)
+			return block.Errorf(key("network"), "%s: want the name of a libvirt network", shown(h.Network))
 		}
 		if h.HostUUID != "" {
 			id, err := uuid.Parse(h.HostUUID)
 			if err != nil {
-				return block.Errorf(key("hostUUID"), "%q: want a UUID", h.HostUUID)
+				return block.Errorf(key("hostUUID"), "%s: want a UUID", shown(h.HostUUID))
 			}
 			h.HostUUID = id.String()
 			if other, ok := known[h.HostUUID]; ok {
-				return block.Errorf(key("hostUUID"), "%q: host %s has it, too; instances of one would be taken for the other's", h.HostUUID, other)
+				return block.Errorf(key("hostUUID"), "%s: host %s has it, too; instances of one would be taken for the other's", shown(h.HostUUID), other)
 			}
 			known[h.HostUUID] = h.Name
 		}
 		way := strings.ToLower(h.Address) + " " + h.Socket
 		if other, ok := reached[way]; ok {
-			return block.Errorf(key("address"), "%q: host %s is reached there, too; instances of one would be taken for the other's", h.Address, other)
+			return block.Errorf(key("address"), "%s: host %s is reached there, too; instances of one would be taken for the other's", shown(h.Address), other)
 		}
 		reached[way] = h.Name
 	}
@@ -82,27 +83,30 @@ func checkHosts(block provider.Block, c *Config) error {
 // checkReach judges how a host is reached.
 func checkReach(block provider.Block, key func(string) string, h *HostConfig) error {
 	if !filepath.IsAbs(h.Socket) || len(h.Socket) > 107 {
-		return block.Errorf(key("socket"), "%q: want an absolute path of at most 107 characters", h.Socket)
+		return block.Errorf(key("socket"), "%s: want an absolute path of at most 107 characters", shown(h.Socket))
 	}
 	if h.Address == "" {
 		for _, of := range []struct{ name, value string }{{"user", h.User}, {"keyFile", h.KeyFile}, {"knownHostsFile", h.KnownHostsFile}} {
 			if of.value != "" {
-				return block.Errorf(key(of.name), "%q: it is for SSH, and there is no address", of.value)
+				return block.Errorf(key(of.name), "it is for SSH, and there is no address")
 			}
 		}
 		return nil
 	}
 	if !addressable(h.Address) {
-		return block.Errorf(key("address"), "%q: want a host name or an IP address, with :port where it is not 22", h.Address)
+		return block.Errorf(key("address"), "%s: want a host name or an IP address, with :port where it is not 22", shown(h.Address))
 	}
 	if !userName.MatchString(h.User) {
-		return block.Errorf(key("user"), "%q: want the name of a user on the host", h.User)
+		if strings.Contains(h.User, ":") {
+			return block.Errorf(key("user"), "want the name of a user on the host, without a password")
+		}
+		return block.Errorf(key("user"), "%s: want the name of a user on the host", shown(h.User))
 	}
 	if !filepath.IsAbs(h.KeyFile) {
-		return block.Errorf(key("keyFile"), "%q: want an absolute path", h.KeyFile)
+		return block.Errorf(key("keyFile"), "%s: want an absolute path", shown(h.KeyFile))
 	}
 	if !filepath.IsAbs(h.KnownHostsFile) {
-		return block.Errorf(key("knownHostsFile"), "%q: want an absolute path; without it any host could pose as this one", h.KnownHostsFile)
+		return block.Errorf(key("knownHostsFile"), "%s: want an absolute path; without it any host could pose as this one", shown(h.KnownHostsFile))
 	}
 	return nil
 }
@@ -132,14 +136,14 @@ func checkImages(block provider.Block, c *Config) error {
 		u, err := url.Parse(img.URL)
 		switch {
 		case !catalogueID.MatchString(name):
-			return block.Errorf("images", "%q: want names of 1 to 63 characters of letters, digits, '.', '_' and '-'", name)
+			return block.Errorf("images", "%s: want names of 1 to 63 characters of letters, digits, '.', '_' and '-'", shown(name))
 		case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", len(img.URL) > 2048:
 			// The URL may hold a password.
 			return block.Errorf(key+".url", "want an http or https URL of at most 2048 characters")
 		case !checksum.MatchString(img.SHA256):
-			return block.Errorf(key+".sha256", "%q: want 64 hexadecimal digits", img.SHA256)
+			return block.Errorf(key+".sha256", "%s: want 64 hexadecimal digits", shown(img.SHA256))
 		case img.Format != "qcow2" && img.Format != "raw":
-			return block.Errorf(key+".format", "%q: want qcow2 or raw", img.Format)
+			return block.Errorf(key+".format", "%s: want qcow2 or raw", shown(img.Format))
 		}
 		c.Images[name] = img
 	}
@@ -161,7 +165,7 @@ func checkMachineTypes(block provider.Block, c *Config) error {
 		isPC := m.Machine == "pc" || strings.HasPrefix(m.Machine, "pc-i440fx")
 		switch {
 		case !catalogueID.MatchString(name):
-			return block.Errorf("machineTypes", "%q: want names of 1 to 63 characters of letters, digits, '.', '_' and '-'", name)
+			return block.Errorf("machineTypes", "%s: want names of 1 to 63 characters of letters, digits, '.', '_' and '-'", shown(name))
 		case m.VCPUs < 1 || m.VCPUs > 512:
 			return block.Errorf(key+".vcpus", "%d: want 1 to 512", m.VCPUs)
 		case m.MemoryMiB < 64 || m.MemoryMiB > 16<<20:
@@ -169,19 +173,19 @@ func checkMachineTypes(block provider.Block, c *Config) error {
 		case m.DiskGiB < 1 || m.DiskGiB > 65536:
 			return block.Errorf(key+".diskGiB", "%d: want 1 to 65536", m.DiskGiB)
 		case m.DomainType != "kvm" && m.DomainType != "qemu":
-			return block.Errorf(key+".domainType", "%q: want kvm or qemu", m.DomainType)
+			return block.Errorf(key+".domainType", "%s: want kvm or qemu", shown(m.DomainType))
 		case !slices.Contains([]string{"", "host-passthrough", "host-model", "maximum"}, m.CPUMode):
-			return block.Errorf(key+".cpuMode", "%q: want host-passthrough, host-model or maximum", m.CPUMode)
+			return block.Errorf(key+".cpuMode", "%s: want host-passthrough, host-model or maximum", shown(m.CPUMode))
 		case m.CPUMode == "host-passthrough" && m.DomainType != "kvm":
-			return block.Errorf(key+".cpuMode", "%q: only with domainType kvm", m.CPUMode)
+			return block.Errorf(key+".cpuMode", "%s: only with domainType kvm", shown(m.CPUMode))
 		case !libvirtName.MatchString(m.Machine):
-			return block.Errorf(key+".machine", "%q: want a machine type of QEMU, such as q35 or pc", m.Machine)
+			return block.Errorf(key+".machine", "%s: want a machine type of QEMU, such as q35 or pc", shown(m.Machine))
 		case !slices.Contains([]string{busVirtio, busSCSI, busSATA, busIDE}, m.SeedBus):
-			return block.Errorf(key+".seedBus", "%q: want virtio, scsi, sata or ide", m.SeedBus)
+			return block.Errorf(key+".seedBus", "%s: want virtio, scsi, sata or ide", shown(m.SeedBus))
 		case m.SeedBus == busIDE && !isPC:
-			return block.Errorf(key+".seedBus", "%q: the machine %s has no such bus, pc has", m.SeedBus, m.Machine)
+			return block.Errorf(key+".seedBus", "%s: the machine %s has no such bus, pc has", shown(m.SeedBus), m.Machine)
 		case m.SeedBus == busSATA && isPC:
-			return block.Errorf(key+".seedBus", "%q: the machine %s has no such bus, q35 has", m.SeedBus, m.Machine)
+			return block.Errorf(key+".seedBus", "%s: the machine %s has no such bus, q35 has", shown(m.SeedBus), m.Machine)
 		}
 		c.MachineTypes[name] = m
 	}
@@ -191,11 +195,11 @@ func checkMachineTypes(block provider.Block, c *Config) error {
 func checkAddresses(block provider.Block, c *Config) error {
 	for i, s := range c.AddressSources {
 		if !slices.Contains([]string{sourceLease, sourceAgent, sourceARP}, s) || slices.Contains(c.AddressSources[:i], s) {
-			return block.Errorf(fmt.Sprintf("addressSources[%d]", i), "%q: want lease, agent and arp, each once at most", s)
+			return block.Errorf(fmt.Sprintf("addressSources[%d]", i), "%s: want lease, agent and arp, each once at most", shown(s))
 		}
 	}
 	if !slices.Contains([]string{"", "ipv4", "ipv6"}, c.AddressFamily) {
-		return block.Errorf("addressFamily", "%q: want ipv4 or ipv6", c.AddressFamily)
+		return block.Errorf("addressFamily", "%s: want ipv4 or ipv6", shown(c.AddressFamily))
 	}
 	if len(c.AddressSources) > 1 || c.AddressSources[0] != sourceLease {
 		return nil
@@ -213,15 +217,19 @@ func checkClients(block provider.Block, c *Config) error {
 		return block.Errorf("clients", "%d of them: at most 1024 are allowed", len(c.Clients))
 	}
 	for i, p := range c.Clients {
-		key := fmt.Sprintf("clients[%d]", i)
-		if p.Bits() == 0 {
-			return block.Errorf(key, "%s admits everybody", p)
-		}
-		if p != p.Masked() {
-			return block.Errorf(key, "%s has host bits set: want %s", p, p.Masked())
+		if err := provider.CheckClients(p); err != nil {
+			return block.Errorf(fmt.Sprintf("clients[%d]", i), "%v", err)
 		}
 	}
 	return nil
+}
+
+// shown quotes a value that is not what it should be, unless it looks as if a password or a key was put there.
+func shown(value string) string {
+	if len(value) > 300 || strings.ContainsAny(value, "@\n\r") || strings.Contains(value, "://") || strings.Contains(value, "-----BEGIN") {
+		return "what stands there, which is not shown,"
+	}
+	return strconv.Quote(value)
 }
 
 func setDefault(s *string, value string) {

@@ -76,7 +76,7 @@ func (m *making) run(ctx context.Context) (err error) {
 		return err
 	}
 	if f != nil {
-		if err := m.p.sameAttempt("create", m.ref, f); err != nil {
+		if err := m.p.sameAttempt("create", m.h, m.ref, f); err != nil {
 			return err
 		}
 		if !halfMade(f.power) {
@@ -143,13 +143,13 @@ func (m *making) define(ctx context.Context, f *found) (libvirt.Domain, error) {
 	if lookErr != nil || f == nil {
 		return d, err
 	}
-	return f.domain, m.p.sameAttempt("create", m.ref, f)
+	return f.domain, m.p.sameAttempt("create", m.h, m.ref, f)
 }
 
 // disk makes the overlay, or takes the one that is there if it is what would be made.
 func (m *making) disk(ctx context.Context) error {
 	basePath := m.pool.path(m.base.Volume)
-	capacity := max(m.machine.DiskGiB*gib, m.base.VirtualSize)
+	capacity := rounded(max(m.machine.DiskGiB*gib, m.base.VirtualSize))
 	xml, err := overlayXML(m.names.disk(), capacity, basePath, m.base.Format)
 	if err != nil {
 		return err
@@ -179,6 +179,9 @@ func (m *making) disk(ctx context.Context) error {
 	}
 	return nil
 }
+
+// rounded is the size in bytes of the volume that libvirt makes where so many are asked for: it counts in KiB.
+func rounded(size int64) int64 { return (size + 1023) &^ 1023 }
 
 // seed makes the volume with the cloud-init data. One of the same size that is there may be half written; what is written again
 // is the same.

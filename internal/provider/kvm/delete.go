@@ -38,7 +38,7 @@ func (p *Provider) delete(ctx context.Context, ref provider.Ref) error {
 	}
 	var strange error
 	if f != nil {
-		if strange = p.strange(f, ref.UID); strange == nil && f.marks.Attempt == ref.Attempt {
+		if strange = p.strange(h, f, ref.UID); strange == nil && f.marks.Attempt == ref.Attempt {
 			if err := p.remove(ctx, h, at, ref, f); err != nil {
 				return p.fail(op, ref.ID, err)
 			}
@@ -46,8 +46,10 @@ func (p *Provider) delete(ctx context.Context, ref provider.Ref) error {
 		}
 	}
 	// What is left of one whose domain somebody has undefined. It may stand beside a stranger, or a later attempt.
-	if err := p.removeVolumes(ctx, h, at, ref, h.config.Pool); err != nil {
-		return p.fail(op, ref.ID, err)
+	if strange == nil || !p.runsOn(f, ref) {
+		if err := p.removeVolumes(ctx, h, at, ref, h.config.Pool); err != nil {
+			return p.fail(op, ref.ID, err)
+		}
 	}
 	if strange != nil {
 		return provider.Wrap(provider.ErrConflict, op, p.name, ref.ID, strange)

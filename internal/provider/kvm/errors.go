@@ -40,6 +40,10 @@ var codes = map[libvirt.ErrorNumber]error{
 	libvirt.ErrNoMemory:             provider.ErrQuotaExceeded,
 }
 
+// silentRest is for how long a host that did not answer a dialing in time is not dialled again: those who ask all hosts, as lists
+// do, would wait for it each time.
+const silentRest = 10 * time.Second
+
 // refusals are the reasons of a dialing that has been refused, which trying again does not change.
 var refusals = map[string]bool{
 	dial.SSHAuthFailed: true, dial.HostKeyUnknown: true, dial.HostKeyMismatch: true, dial.HostKeyRevoked: true,

@@ -160,19 +160,20 @@ func TestErrorsOfDialing(t *testing.T) {
 		reason string
 		class  error
 		mark   string
-		rests  bool
+		rest   time.Duration
 	}{
-		{dial.Unreachable, provider.ErrTransient, provider.ReasonUnreachable, false},
-		{dial.Timeout, provider.ErrTransient, provider.ReasonUnreachable, false},
-		{dial.SSHHandshakeFailed, provider.ErrTransient, provider.ReasonUnreachable, false},
-		{dial.LibvirtUnreachable, provider.ErrTransient, provider.ReasonUnreachable, false},
-		{dial.SSHAuthFailed, provider.ErrDenied, "", true},
-		{dial.HostKeyUnknown, provider.ErrDenied, "", true},
-		{dial.HostKeyMismatch, provider.ErrDenied, "", true},
-		{dial.HostKeyRevoked, provider.ErrDenied, "", true},
-		{dial.KeyUnreadable, provider.ErrDenied, "", true},
-		{dial.KnownHostsUnreadable, provider.ErrDenied, "", true},
+		{dial.Unreachable, provider.ErrTransient, provider.ReasonUnreachable, 0},
+		{dial.Timeout, provider.ErrTransient, provider.ReasonUnreachable, kvm.SilentRest},
+		{dial.SSHHandshakeFailed, provider.ErrTransient, provider.ReasonUnreachable, 0},
+		{dial.LibvirtUnreachable, provider.ErrTransient, provider.ReasonUnreachable, 0},
+		{dial.SSHAuthFailed, provider.ErrDenied, "", kvm.RefusedRest},
+		{dial.HostKeyUnknown, provider.ErrDenied, "", kvm.RefusedRest},
+		{dial.HostKeyMismatch, provider.ErrDenied, "", kvm.RefusedRest},
+		{dial.HostKeyRevoked, provider.ErrDenied, "", kvm.RefusedRest},
+		{dial.KeyUnreadable, provider.ErrDenied, "", kvm.RefusedRest},
+		{dial.KnownHostsUnreadable, provider.ErrDenied, "", kvm.RefusedRest},
 	} {
+		rests := tc.rest > 0
 		fault = nil
 		p := w.onlyA()
 		must(w.t, p.Close())
@@ -190,13 +191,13 @@ func TestErrorsOfDialing(t *testing.T) {
 		} {
 			expect(t, what+" with "+tc.reason, err, tc.class, tc.mark, "by the test")
 		}
-		if n := dials.Load() - before; tc.rests != (n == 1) || !tc.rests && n < 5 {
-			t.Errorf("%s: dialed %d times, at rest: %t", tc.reason, n, tc.rests)
+		if n := dials.Load() - before; rests != (n == 1) || !rests && n < 5 {
+			t.Errorf("%s: dialed %d times, at rest: %t", tc.reason, n, rests)
 		}
 		// Once it is mended it works, after a rest.
 		fault = nil
-		w.clock.Step(kvm.RefusedRest - 1)
-		if _, err := p.Get(t.Context(), ref); tc.rests != (err != nil) {
+		w.clock.Step(max(tc.rest-1, 0))
+		if _, err := p.Get(t.Context(), ref); rests != (err != nil) {
 			t.Errorf("%s: before the rest has ended: %v", tc.reason, err)
 		}
 		w.clock.Step(1)

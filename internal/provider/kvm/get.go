@@ -48,7 +48,7 @@ func (p *Provider) get(ctx context.Context, ref provider.Ref) (*provider.Instanc
 	waiting := &provider.Instance{ID: ref.ID, State: provider.StateProvisioning, Message: nothingYet}
 	var strange error
 	if f != nil {
-		if strange = p.strange(f, ref.UID); strange == nil {
+		if strange = p.strange(h, f, ref.UID); strange == nil {
 			if !passed && f.marks.Attempt == ref.Attempt && halfMade(f.power) {
 				// A creation that got half way, or is on its way. Repeated, it gets to its end.
 				return waiting, nil
@@ -64,6 +64,9 @@ func (p *Provider) get(ctx context.Context, ref provider.Ref) (*provider.Instanc
 	rests, err := p.rests(ctx, h, ref.UID)
 	if err != nil {
 		return nil, p.fail(op, ref.ID, err)
+	}
+	if strange != nil && p.runsOn(f, ref) {
+		rests = nil // they are not what is left of something
 	}
 	for _, v := range rests {
 		if passed || v.attempt != ref.Attempt {

@@ -45,8 +45,9 @@ func newHost(c HostConfig, s Seams, clk session.Clock, slots chan struct{}, clai
 		Name: c.Name, Dial: reached(c), UUID: c.HostUUID, Clock: clk,
 		Identified: func(uuid string) error { return claims.take(uuid, c.Name) },
 		Rest: func(err error) time.Duration {
-			if e, ok := errors.AsType[*dial.Error](err); ok && !refusals[e.Reason] {
-				return 0
+			e, failed := errors.AsType[*dial.Error](err)
+			if failed && e.Reason == dial.Timeout || errors.Is(err, context.DeadlineExceeded) {
+				return silentRest
 			}
 			if _, class := classify(err); errors.Is(class, provider.ErrDenied) {
 				return refusedRest

@@ -16,6 +16,7 @@ const (
 	AgentPatience = agentPatience
 	BootLimit     = bootLimit
 	RefusedRest   = refusedRest
+	SilentRest    = silentRest
 	MaxAgents     = maxAgentCalls
 	PollPeriod    = downloadPoll
 )

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/digitalocean/go-libvirt"
+	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
@@ -66,7 +67,7 @@ func (p *Provider) listOn(ctx context.Context, h *host) ([]provider.Instance, er
 		return nil, err
 	}
 	addresses := newLookup(ctx, h, &p.config, agentPatience)
-	read := make([]*provider.Instance, len(domains))
+	read, there := make([]*provider.Instance, len(domains)), make([]bool, len(domains))
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(listWidth)
 	for i, d := range domains {
@@ -76,7 +77,7 @@ func (p *Provider) listOn(ctx context.Context, h *host) ([]provider.Instance, er
 			if session.Absent(err) {
 				return nil // it has gone meanwhile
 			}
-			read[i] = inst
+			read[i], there[i] = inst, err == nil
 			return err
 		})
 	}
@@ -84,11 +85,13 @@ func (p *Provider) listOn(ctx context.Context, h *host) ([]provider.Instance, er
 		return nil, err
 	}
 	var out []provider.Instance
-	whole := map[string]bool{} // attempts whose domain is there, by identity
-	for _, inst := range read {
+	whole := map[string]bool{} // attempts whose domain is there, whatever its marks say by now, by identity
+	for i, inst := range read {
 		if inst != nil {
 			out = append(out, *inst)
-			whole[inst.Identity] = true
+		}
+		if there[i] {
+			whole[uuid.UUID(domains[i].UUID).String()] = true
 		}
 	}
 	owner := volumesOf(p.owner, h.config.Name, "", "", 0).owner
@@ -110,7 +113,7 @@ func (p *Provider) listOn(ctx context.Context, h *host) ([]provider.Instance, er
 // listed describes a domain, nil if it is not one of ours. Of those that are not it reads no more than the marks.
 func (p *Provider) listed(ctx context.Context, h *host, d libvirt.Domain, addresses *lookup) (*provider.Instance, error) {
 	f, err := h.marked(ctx, d)
-	if err != nil || !p.owner.Owns(f.marks) || p.strange(f, f.marks.UID) != nil {
+	if err != nil || !p.owner.Owns(f.marks) || p.strange(h, f, f.marks.UID) != nil {
 		return nil, err
 	}
 	if f.power, err = h.power(ctx, d); err != nil {

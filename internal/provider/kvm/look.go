@@ -22,15 +22,25 @@ type found struct {
 
 func (f *found) uuid() uuid.UUID { return uuid.UUID(f.domain.UUID) }
 
-// strange says why a domain is not uid's instance, nil if it is.
-func (p *Provider) strange(f *found, uid string) error {
+// strange says why a domain on h is not uid's instance, nil if it is. One that was made by another name of the same host has
+// another ID, and volumes that are not to be found from here.
+func (p *Provider) strange(h *host, f *found, uid string) error {
 	if err := p.owner.Foreign(f.marks, uid); err != nil {
 		return err
+	}
+	if f.record.Host != h.config.Name {
+		return fmt.Errorf("it was made when this host was called %q", f.record.Host)
 	}
 	if f.uuid() != domainUUID(p.owner, f.marks.UID, f.marks.Attempt) {
 		return errors.New("it is a copy of an instance, with its marks but a UUID of its own")
 	}
 	return nil
+}
+
+// runsOn reports whether a domain is by its UUID the one that was made for the attempt, whatever its marks say by now: the
+// attempt's volumes are under it.
+func (p *Provider) runsOn(f *found, ref provider.Ref) bool {
+	return f.uuid() == domainUUID(p.owner, ref.UID, ref.Attempt)
 }
 
 // look reads the domain that has the attempt's UUID, under whatever name, or else the one that has the name. Nil is proof that
@@ -106,8 +116,8 @@ func (p *Provider) rests(ctx context.Context, h *host, uid string) ([]volumes, e
 }
 
 // sameAttempt judges a domain that stands where the attempt belongs that ref names.
-func (p *Provider) sameAttempt(op string, ref provider.Ref, f *found) error {
-	if err := p.strange(f, ref.UID); err != nil {
+func (p *Provider) sameAttempt(op string, h *host, ref provider.Ref, f *found) error {
+	if err := p.strange(h, f, ref.UID); err != nil {
 		return provider.Wrap(provider.ErrConflict, op, p.name, ref.ID, err)
 	}
 	if f.marks.Attempt != ref.Attempt {

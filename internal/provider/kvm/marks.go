@@ -33,7 +33,9 @@ type record struct {
 	Attempt      string   `xml:"attempt,attr"`
 	Port         string   `xml:"port,attr"`
 	MAC          string   `xml:"mac,attr"`
-	// Pool has the volumes and Network gives the address, for the configuration may name others by now.
+	// Host is the name by which the domain was made, which is in the names of its volumes. Pool has them and Network gives the
+	// address, for the configuration may name others by now.
+	Host    string `xml:"host,attr"`
 	Pool    string `xml:"pool,attr"`
 	Network string `xml:"network,attr"`
 	Created string `xml:"created,attr"`
@@ -44,7 +46,7 @@ func recordOf(m provider.Marks, port int32, mac string, h HostConfig, created ti
 	return record{
 		Xmlns: namespace, Managed: l[provider.LabelManaged], UID: m.UID, Namespace: m.Namespace, Name: m.Name, Installation: m.Installation, Cluster: m.Cluster,
 		Spec: m.Spec, Attempt: l[provider.LabelAttempt], Port: strconv.Itoa(int(port)), MAC: mac,
-		Pool: h.Pool, Network: h.Network, Created: created.UTC().Format(time.RFC3339Nano),
+		Host: h.Name, Pool: h.Pool, Network: h.Network, Created: created.UTC().Format(time.RFC3339Nano),
 	}
 }
 

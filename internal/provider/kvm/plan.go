@@ -175,7 +175,7 @@ func (p *Provider) fits(ctx context.Context, h *host, at place, req provider.Cre
 // held returns what the Proxy's present instance takes: MiB of memory if it runs, bytes of its disk.
 func (p *Provider) held(ctx context.Context, h *host, pl libvirt.StoragePool, at place, uid string) (memory, disk uint64, err error) {
 	f, err := h.read(ctx, func(ctx context.Context) (libvirt.Domain, error) { return h.lookup(ctx, at.name) })
-	if err != nil || f == nil || p.strange(f, uid) != nil {
+	if err != nil || f == nil || p.strange(h, f, uid) != nil {
 		return 0, 0, err
 	}
 	if s := f.power.state; s == libvirt.DomainRunning || s == libvirt.DomainBlocked || s == libvirt.DomainPaused {

@@ -227,7 +227,8 @@ func TestSlotsAreShared(t *testing.T) {
 		_ = c.Prepare(t.Context(), r.image)
 	}
 	eventually(t, "one download", func() bool { return r.hits.Load() == 1 })
-	if r.pool.count("volumes")+second.count("volumes") != 1 {
+	eventually(t, "both looked for the image", func() bool { return r.pool.count("volumes") == 1 && second.count("volumes") == 1 })
+	if r.hits.Load() != 1 {
 		t.Error("both run")
 	}
 	close(gate)
@@ -243,8 +244,37 @@ func TestSlotsAreShared(t *testing.T) {
 	c := r.process(third, shared)
 	_ = c.Prepare(t.Context(), r.image)
 	c.Close()
-	if third.count("volumes") != 0 {
+	if third.count("create") != 0 {
 		t.Error("it ran without a slot")
+	}
+}
+
+// A pool that hangs holds up its own host and no other.
+func TestAPoolThatHangsHoldsNoSlot(t *testing.T) {
+	r := newRig(t, nil)
+	slots := make(chan struct{}, 1)
+	shared := func(o *baseimage.Options) { o.Slots = slots }
+	hangs := make(chan struct{})
+	r.pool.before = func(ctx context.Context, call, _ string) error {
+		if call != "create" {
+			return nil
+		}
+		close(hangs)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	healthy := newPool(t)
+	first, second := r.process(r.pool, shared), r.process(healthy, shared)
+	_ = first.Prepare(t.Context(), r.image)
+	<-hangs
+	_ = second.Prepare(t.Context(), r.image)
+	second.Wait()
+	if len(healthy.names()) != 2 {
+		t.Errorf("the other host has %q", healthy.names())
+	}
+	first.Close()
+	if len(slots) != 0 {
+		t.Errorf("%d slots are in use", len(slots))
 	}
 }
 

@@ -30,6 +30,7 @@ type download struct {
 	target target
 	run    *run
 	watch  *watch
+	holds  bool // a slot
 
 	// What it takes over from the try before and leaves to the next; see entry.
 	debris   []string
@@ -48,7 +49,7 @@ func (d *download) do(ctx context.Context) *Failure {
 	log := logf.FromContext(ctx).WithName("baseimage").V(1)
 	log.Info("download begins", "host", d.cache.opts.Host, "image", d.image.Name)
 
-	err := d.queue(ctx)
+	err := d.watched(ctx)
 	bytes := d.run.source.Load().bytes()
 	span.SetAttributes(attribute.Int64("kvm.bytes", bytes))
 	if err == nil {
@@ -63,16 +64,31 @@ func (d *download) do(ctx context.Context) *Failure {
 	return failed
 }
 
-// queue waits for its turn.
-func (d *download) queue(ctx context.Context) error {
-	if slots := d.cache.opts.Slots; slots != nil {
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		defer func() { <-slots }()
+// take waits for a slot, and give gives it back if there is one. Those that wait for a host hold none.
+func (d *download) take(ctx context.Context) error {
+	slots := d.cache.opts.Slots
+	if slots == nil {
+		return nil
 	}
+	d.watch.enter(queueing)
+	select {
+	case slots <- struct{}{}:
+		d.holds = true
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (d *download) give() {
+	if d.holds {
+		<-d.cache.opts.Slots
+		d.holds = false
+	}
+}
+
+// watched ends the download when it does not get on.
+func (d *download) watched(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	d.watch = startWatch(ctx, d.cache.opts.Clock, cancel)
 	err := d.connect(ctx)
@@ -136,6 +152,11 @@ func (d *download) sweep(ctx context.Context, store Store, volumes []Volume) err
 
 // transfer makes a volume with the image in it, and publishes it. What is not published is removed.
 func (d *download) transfer(ctx context.Context, store Store, volumes []Volume) error {
+	if err := d.take(ctx); err != nil {
+		return err
+	}
+	defer d.give()
+	d.watch.begin()
 	d.watch.enter(asking)
 	opts := d.cache.opts
 	resp, f := fetch(ctx, d.cache.client, d.url, opts.MaxLength, opts.Clock.Now())
@@ -164,8 +185,13 @@ func (d *download) transfer(ctx context.Context, store Store, volumes []Volume) 
 // fill uploads and verifies. All of the volume is allocated first: a pool that is too small says so at once, before VMs
 // that write to it run out of space.
 func (d *download) fill(ctx context.Context, store Store, name string, src *source) error {
+	// A pool may take minutes for that, or never end: the slot is for others meanwhile.
+	d.give()
 	d.watch.enter(creating)
 	if err := store.Create(ctx, name, src.length, src.length); err != nil {
+		return err
+	}
+	if err := d.take(ctx); err != nil {
 		return err
 	}
 	d.watch.enter(sending)

@@ -32,6 +32,7 @@ type phase struct {
 var (
 	connecting = phase{stall, "the host cannot be reached in time"}
 	listing    = phase{stall, "the pool does not answer"}
+	queueing   = phase{Whole, "others take too long"}
 	asking     = phase{stall, "the server does not answer"}
 	receiving  = phase{stall, "the server has stopped sending"}
 	sending    = phase{stall, "the host has stopped taking data"}
@@ -82,6 +83,13 @@ func (w *watch) enter(p phase) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.in, w.since = p, w.clock.Now()
+}
+
+// begin lets the time that a download may take begin now.
+func (w *watch) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.began = w.clock.Now()
 }
 
 func (w *watch) look() *Failure {

@@ -299,7 +299,8 @@ func (c *calls) StorageVolCreateXML(p libvirt.StoragePool, text string, _ libvir
 	if c.d.volumes[desc.Name] != nil {
 		return libvirt.StorageVol{}, refuse(libvirt.ErrStorageVolExist, "storage volume '%s' exists already", desc.Name)
 	}
-	v := &volume{name: desc.Name, capacity: desc.Capacity.Value, format: desc.Target.Format.Type}
+	// libvirt asks qemu-img for whole KiB.
+	v := &volume{name: desc.Name, capacity: (desc.Capacity.Value + 1023) &^ 1023, format: desc.Target.Format.Type}
 	if b := desc.BackingStore; b != nil {
 		if c.d.volumes[strings.TrimPrefix(b.Path, PoolFolder+"/")] == nil {
 			return libvirt.StorageVol{}, refuse(libvirt.ErrSystemError, "inaccessible backing store volume %s: No such file or directory", b.Path)

@@ -2,20 +2,22 @@ package session
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
+	"reflect"
 	"sync"
 
 	"github.com/digitalocean/go-libvirt/socket"
 )
 
 const (
-	// minFrame is a packet's length and header, maxFrame what libvirt's own clients accept (VIR_NET_MESSAGE_MAX, 32 MiB) with
-	// room for both.
+	// minFrame is a packet's length and header. maxFrame is what a list of as many volumes as libvirt lists at all (16,384) may
+	// take; libvirt's own clients accept four times as much (VIR_NET_MESSAGE_MAX), which is more memory than there is.
 	minFrame = 28
-	maxFrame = 32<<20 + 64
+	maxFrame = 8<<20 + 64
 
 	programRemote = 0x20008086
 	// procedureUpload is REMOTE_PROC_STORAGE_VOL_UPLOAD, the one call used that goes with a stream.
@@ -47,9 +49,8 @@ type framed struct {
 	opened chan struct{}
 	once   sync.Once
 
-	// One goroutine reads. in is the present packet's header as far as it was not handed out yet, left the rest of its length.
+	// One goroutine reads. in is the present packet as far as it was not handed out yet.
 	in   []byte
-	left int
 	bad  error
 	last bool // of the answers to the opening was the present one
 	buf  [minFrame]byte
@@ -84,22 +85,17 @@ func (f *framed) Read(b []byte) (int, error) {
 }
 
 func (f *framed) read(b []byte) (int, error) {
-	for len(f.in) == 0 && f.left == 0 {
+	for len(f.in) == 0 {
 		if err := f.next(); err != nil {
 			return 0, err
 		}
 	}
-	if len(f.in) > 0 {
-		n := copy(b, f.in)
-		f.in = f.in[n:]
-		return n, nil
-	}
-	n, err := f.from.Read(b[:min(len(b), f.left)])
-	f.left -= n
-	return n, err
+	n := copy(b, f.in)
+	f.in = f.in[n:]
+	return n, nil
 }
 
-// next reads a header, and all of the packet if nobody waits for that.
+// next reads a packet, and throws it away if nobody waits for it.
 func (f *framed) next() error {
 	if f.last {
 		<-f.opened
@@ -115,12 +111,33 @@ func (f *framed) next() error {
 		return err
 	}
 	h := parseHeader(&f.buf)
-	if f.calls.awaited(h) {
-		f.in, f.left, f.last = f.buf[:], int(h.length)-minFrame, h.procedure == procedureOpen
+	procedure, awaited := f.calls.awaited(h)
+	if !awaited {
+		_, err := f.from.Discard(int(h.length) - minFrame)
+		return err
+	}
+	packet := bytes.NewBuffer(f.buf[:])
+	// As much as comes, whatever was claimed.
+	if n, err := io.CopyN(packet, f.from, int64(h.length)-minFrame); err != nil {
+		return fmt.Errorf("a packet of %d bytes ends after %d: %w", h.length, n+minFrame, err)
+	}
+	f.in, f.last = packet.Bytes(), procedure == procedureOpen
+	return judge(h, procedure, f.in[minFrame:])
+}
+
+// judge checks that the library can read an answer without harm.
+func judge(h header, procedure uint32, payload []byte) error {
+	if h.kind != socket.Reply && h.status != socket.StatusError {
 		return nil
 	}
-	_, err := f.from.Discard(int(h.length) - minFrame)
-	return err
+	shape, read := answers[procedure]
+	if h.status == socket.StatusError {
+		shape, read = reflect.TypeFor[refusal](), true
+	}
+	if !read {
+		return nil
+	}
+	return fits(shape, payload)
 }
 
 // Write notes which calls go out. It may block for as long as the other side takes nothing.
@@ -155,7 +172,13 @@ func (f *framed) Write(b []byte) (int, error) {
 // stream has failed (daemonStreamEvent in its remote_daemon_stream.c).
 type calls struct {
 	mu   sync.Mutex
-	open map[int32]progress
+	open map[int32]pending
+}
+
+// pending is one of them.
+type pending struct {
+	procedure uint32 // as it was called: what the other side says of its answers may be anything
+	progress  progress
 }
 
 type progress int
@@ -173,28 +196,30 @@ func (c *calls) sent(h header) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open == nil {
-		c.open = map[int32]progress{}
+		c.open = map[int32]pending{}
 	}
-	c.open[h.serial] = called
+	now := called
 	if h.procedure == procedureUpload {
-		c.open[h.serial] = calledToUpload
+		now = calledToUpload
 	}
+	c.open[h.serial] = pending{h.procedure, now}
 }
 
-// awaited reports whether the library waits for a packet, and takes note of it.
-func (c *calls) awaited(h header) bool {
+// awaited reports whether the library waits for a packet, to which call, and takes note of it.
+func (c *calls) awaited(h header) (procedure uint32, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, ok := c.open[h.serial]
+	to, ok := c.open[h.serial]
+	now := to.progress
 	switch {
 	case !ok || h.program != programRemote:
-		return false
+		return 0, false
 	case h.kind == socket.Reply && now == calledToUpload && h.status == socket.StatusOK:
-		c.open[h.serial] = uploading
-		return true
+		c.open[h.serial] = pending{to.procedure, uploading}
+		return to.procedure, true
 	case h.kind == socket.Reply && now != uploading, h.kind == socket.Stream && now == uploading && h.status != socket.StatusContinue:
 		delete(c.open, h.serial)
-		return true
+		return to.procedure, true
 	}
-	return false
+	return 0, false
 }

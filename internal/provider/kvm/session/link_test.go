@@ -127,7 +127,7 @@ func TestGarbage(t *testing.T) {
 		"text":       []byte("220 mail.example ESMTP\r\n"),
 		"nothing":    packet(0),
 		"too little": packet(27),
-		"too much":   packet(32<<20 + 65),
+		"too much":   packet(8<<20 + 65),
 		"4 GiB":      packet(1<<32 - 1),
 		"2 GiB":      packet(1 << 31),
 		"HTTP":       []byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
