@@ -50,7 +50,8 @@ func (c *Collector) breaker(ctx context.Context, r *ProviderReport, m *memory, d
 		return true
 	}
 	sum := digest(doomed)
-	if c.o.Approve == sum || c.o.ApprovedDigest(r.Name) == sum {
+	health := c.health(ctx, r.Name, m)
+	if c.o.Approve == sum || c.approves(ctx, health, sum, m) {
 		ctrl.LoggerFrom(ctx).Info("WARNING: the orphan breaker lets an approved set through", "provider", r.Name, "digest", sum, "orphans", len(doomed))
 		if !c.o.DryRun {
 			m.release(doomed)
@@ -69,12 +70,21 @@ func (c *Collector) breaker(ctx context.Context, r *ProviderReport, m *memory, d
 	}
 	m.held = sum
 	c.o.Metrics.BreakerHeld(r.Name, len(doomed), sum)
-	about := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: r.Name}}
-	about.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind("ProviderHealth"))
-	c.o.Events.Eventf(about, nil, corev1.EventTypeWarning, "OrphanBreakerOpen", "CollectOrphans",
-		"%d of %d instances have no Proxy; none is deleted. If all of them may go, approve this set with --gc-approve=%s",
-		len(doomed), instances, sum)
+	c.o.Events.Eventf(regarding(r.Name, health), nil, corev1.EventTypeWarning, "OrphanBreakerOpen", "CollectOrphans",
+		"%d of %d instances have no Proxy; none is deleted. If all of them may go, approve this set: annotate this object with %s=%s, or use --gc-approve",
+		len(doomed), instances, AnnotationApprove, sum)
 	return false
+}
+
+// regarding is what an Event about the entry refers to: its ProviderHealth. With the UID, tools find the Event from there;
+// with a resourceVersion each would be taken for a new one. Where there is no such object the name has to do.
+func regarding(name string, health *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	about := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	about.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind("ProviderHealth"))
+	if health != nil {
+		about.UID = health.UID
+	}
+	return about
 }
 
 func (c *Collector) closeBreaker(name string, m *memory) {
@@ -92,6 +102,8 @@ type memory struct {
 	released set[sighting]
 	// held is the digest of what the breaker holds; empty while it holds nothing.
 	held string
+	// said is what the log says of a useless approval; empty for nothing.
+	said string
 }
 
 // covers reports whether all of the orphans were released already.

@@ -159,30 +159,27 @@ func TestTheBreakersGaugeGoesWithItsProvider(t *testing.T) {
 
 func TestAnotherSetNeedsAnotherApproval(t *testing.T) {
 	x := newRig(t, providertest.BackendOptions{})
-	approved := ""
-	asked := ""
-	x.restart(func(o *gc.Options) {
-		o.ApprovedDigest = func(name string) string { asked = name; return approved }
-	})
+	x.health()
 	ids := x.crowd(4)
 	first := x.twice().Digest
 	late := x.place("zone-a", x.dead("late"))
 	x.twice()
-	approved = first
+	x.approve(first)
 	r := x.sweep()
-	if r.Digest == first || len(r.Held) != 5 || asked != cloud {
+	if r.Digest == first || len(r.Held) != 5 {
 		t.Errorf("report: %+v", r)
 	}
 	x.there(append(ids, late)...)
 
 	// Under the same ID stands another machine now: what was approved was the old one.
-	approved = r.Digest
+	approved := r.Digest
+	x.approve(approved)
 	x.backend.Vanish(late)
 	x.place("zone-a", x.dead("late"))
 	if r := x.twice(); r.Digest == approved || len(r.Held) != 5 {
 		t.Errorf("report: %+v", r)
 	}
-	approved = x.sweep().Digest
+	x.approve(x.sweep().Digest)
 	x.sweep()
 	x.there()
 }
@@ -192,10 +189,10 @@ func TestAnotherSetNeedsAnotherApproval(t *testing.T) {
 func TestAReleasedSetStaysReleasedWhileItShrinks(t *testing.T) {
 	x := newRig(t, providertest.BackendOptions{})
 	fake := x.fake()
-	approved := ""
-	x.restart(func(o *gc.Options) { o.ApprovedDigest = func(string) string { return approved } })
+	x.health()
 	x.crowd(14)
-	approved = x.twice().Digest
+	approved := x.twice().Digest
+	x.approve(approved)
 	down := slices.Repeat([]error{errors.New("the backend is down")}, 13)
 	fake.Next("delete", down...)
 	if r := x.sweep(); len(r.Deleted) != 1 || len(r.Failed) != 13 {

@@ -3,7 +3,6 @@ package gc
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,8 +56,8 @@ type Events interface {
 // Options configure a Collector. Providers, Live, Clock and Owner are required.
 type Options struct {
 	Providers Providers
-	// Live reads Proxies from the API server and never from a cache: a Proxy missing in a stale answer would cost its
-	// instance.
+	// Live reads Proxies, and approvals, from the API server and never from a cache: a Proxy missing in a stale answer would
+	// cost its instance.
 	Live  client.Reader
 	Clock clock.WithTicker
 	// Owner is the installation whose instances are collected.
@@ -77,18 +76,14 @@ type Options struct {
 	// with AllowNamespaced, and then only instances whose mark names the namespace.
 	Namespace       string
 	AllowNamespaced bool
-	// Approve is the digest of a set that the breaker held and that may be deleted; empty for none.
+	// Approve is the digest of a set that the breaker held and that may be deleted; empty for none. AnnotationApprove does
+	// the same without a restart.
 	Approve string
-	// ApprovedDigest, where set, returns what is approved for one provider, empty for nothing. It is asked when the
-	// breaker would hold, with the sweep waiting for it.
-	ApprovedDigest func(providerName string) string
 
 	// Metrics and Events may be nil.
 	Metrics Recorder
 	Events  Events
 }
-
-var digestForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
 // complete checks o and fills in the defaults.
 func (o *Options) complete() error {
@@ -121,9 +116,6 @@ func (o *Options) complete() error {
 	}
 	if o.Approve != "" && !digestForm.MatchString(o.Approve) {
 		errs = append(errs, fmt.Errorf("Approve %q is not a digest: want the 16 hex digits that the breaker published", o.Approve))
-	}
-	if o.ApprovedDigest == nil {
-		o.ApprovedDigest = func(string) string { return "" }
 	}
 	if o.Metrics == nil {
 		o.Metrics = unrecorded{}

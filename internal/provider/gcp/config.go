@@ -1,7 +1,6 @@
 package gcp
 
 import (
-	"net/netip"
 	"path/filepath"
 	"regexp"
 
@@ -33,9 +32,10 @@ type Config struct {
 	Project string `json:"project"`
 	// Regions restrict where Proxies may be, and are those whose quotas a check reports. Empty means all, and no quotas.
 	Regions []string `json:"regions"`
-	// Network is the VPC network, as a URL or a part of one such as global/networks/default.
+	// Network is the VPC network, as a URL or a part of one such as global/networks/default; a name alone is refused, as the
+	// API does.
 	Network string `json:"network"`
-	// Subnetworks name the subnetwork of each region, where the network does not choose by itself.
+	// Subnetworks name the subnetwork of each region, where the network does not choose by itself, likewise.
 	Subnetworks map[string]string `json:"subnetworks"`
 	// NetworkTag is put on every VM, for firewall rules. "egress-proxy" when empty.
 	NetworkTag string `json:"networkTag"`
@@ -76,10 +76,10 @@ type ServiceAccount struct {
 type Firewall struct {
 	Manage bool `json:"manage"`
 	// SourceRanges are the IPv4 networks of crawlers and of the operator itself, which probes. With Manage.
-	SourceRanges []netip.Prefix `json:"sourceRanges"`
+	SourceRanges []Network `json:"sourceRanges"`
 	// ExistingSourceRanges are the IPv4 networks to which rules that are not the operator's restrict clients. That is taken
 	// on trust, and makes Proxies without credentials possible. Without Manage.
-	ExistingSourceRanges []netip.Prefix `json:"existingSourceRanges"`
+	ExistingSourceRanges []Network `json:"existingSourceRanges"`
 }
 
 var (

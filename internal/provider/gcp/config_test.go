@@ -71,6 +71,8 @@ func TestConfigurationsThatAreFine(t *testing.T) {
 		ranges = append(ranges, fmt.Sprintf("10.0.%d.0/24", i))
 	}
 	for _, text := range []string{
+		"{project: crawlers, regions: [us-east1], subnetworks: {us-east1: projects/host-1/regions/us-east1/subnetworks/crawl}}",
+		"{project: crawlers, subnetworks: {us-east1: 'https://www.googleapis.com/compute/v1/projects/crawlers/regions/us-east1/subnetworks/crawl'}}",
 		"{project: abcdef}", "{project: 'example.com:crawlers-1'}", "{project: crawlers, diskSizeGb: 65536}",
 		"{project: crawlers, serviceAccount: {email: default}}",
 		"{project: crawlers, serviceAccount: {email: 12345-compute@developer.gserviceaccount.com}}",

@@ -29,33 +29,6 @@ func checkScope(block provider.Block, c Config) error {
 	return nil
 }
 
-func checkNetwork(block provider.Block, c Config) error {
-	if !resourceURL.MatchString(c.Network) {
-		return block.Errorf("network", "%q: want a network's URL or a part of one, such as %s", c.Network, defaultNetwork)
-	}
-	if len(c.Subnetworks) > maxItems {
-		return block.Errorf("subnetworks", "%d entries, at most %d are allowed", len(c.Subnetworks), maxItems)
-	}
-	for region, s := range c.Subnetworks {
-		if !regionName.MatchString(region) {
-			return block.Errorf("subnetworks", "%q is not a region, such as europe-west3", region)
-		}
-		if !resourceURL.MatchString(s) {
-			return block.Errorf("subnetworks."+region, "%q: want a subnetwork's URL or a part of one, such as regions/%s/subnetworks/crawlers", s, region)
-		}
-	}
-	if !resourceName.MatchString(c.NetworkTag) {
-		return block.Errorf("networkTag", "%q: want 1 to 63 characters of a-z, 0-9 and '-', beginning with a letter", c.NetworkTag)
-	}
-	if c.AddressType != external && c.AddressType != internal {
-		return block.Errorf("addressType", "%q: want %s or %s", c.AddressType, external, internal)
-	}
-	if c.NetworkTier != premium && c.NetworkTier != "STANDARD" {
-		return block.Errorf("networkTier", "%q: want %s or STANDARD", c.NetworkTier, premium)
-	}
-	return nil
-}
-
 func checkMachine(block provider.Block, c Config) error {
 	if c.DiskSizeGB < defaultDiskSizeGB || c.DiskSizeGB > maxDiskSizeGB {
 		return block.Errorf("diskSizeGb", "%d: want %d to %d", c.DiskSizeGB, defaultDiskSizeGB, maxDiskSizeGB)

@@ -46,8 +46,17 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		{"regions: [" + many(65, "europe-west%d") + "]", "regions", "65"},
 		{"network: 'a b'", "network", "a b"},
 		{"network: ''", "network", `""`},
+		{"network: default", "network", `"default" is a name; write it as "global/networks/default"`},
+		{"network: networks/default", "network", "such as global/networks/default"},
+		{"network: global/networks/Default", "network", "Default"},
+		{"network: global/networks/a/b", "network", "a/b"},
+		{"network: 'http://www.googleapis.com/compute/v1/projects/crawlers/global/networks/default'", "network", "http://"},
 		{"subnetworks: {europe-west3-a: x}", "subnetworks", "europe-west3-a"},
 		{"subnetworks: {europe-west3: 'a b'}", "subnetworks.europe-west3", "a b"},
+		{"subnetworks: {europe-west3: crawl}", "subnetworks.europe-west3", `"crawl" is a name; write it as "regions/europe-west3/subnetworks/crawl"`},
+		{"subnetworks: {europe-west3: global/networks/crawl}", "subnetworks.europe-west3", "such as regions/europe-west3/subnetworks/crawlers"},
+		{"subnetworks: {europe-west3: regions/us-east1/subnetworks/crawl}", "subnetworks.europe-west3", "is in region us-east1"},
+		{"subnetworks: {us-east1: regions/us-east1/subnetworks/a, europe-west3: regions/europe-west3/subnetworks/a}\nregions: [us-east1]", "subnetworks.europe-west3", "regions leave europe-west3 out"},
 		{"subnetworks: {" + many(65, "europe-west%d: x") + "}", "subnetworks", "65"},
 		{"networkTag: ''", "networkTag", `""`},
 		{"networkTag: Tag", "networkTag", "Tag"},
@@ -80,7 +89,10 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		{ranges("'2001:db8::/32'"), "firewall.sourceRanges[0]", "IPv4"},
 		{ranges("'::ffff:0:0/96'"), "firewall.sourceRanges[0]", "write an IPv4 network as one"},
 		{ranges("192.0.2.1/24"), "firewall.sourceRanges[0]", `did you mean "192.0.2.0/24"`},
-		{ranges("192.0.2.1"), "firewall.sourceRanges[0]", "192.0.2.1"},
+		{ranges("192.0.2.1"), "firewall.sourceRanges[0]", `"192.0.2.1" is an address; want a network such as 192.0.2.0/24, for one address "192.0.2.1/32"`},
+		{ranges("office"), "firewall.sourceRanges[0]", `"office": want a network such as 192.0.2.0/24`},
+		{ranges("192.0.2.0/33"), "firewall.sourceRanges[0]", `"192.0.2.0/33": want a network`},
+		{ranges("192.0.2.0/24, 192.0.2.0"), "firewall.sourceRanges[1]", "is an address"},
 		{ranges("''"), "firewall.sourceRanges[0]", "want"},
 		{ranges(strings.Repeat("192.0.2.0/24, ", 257)), "firewall.sourceRanges", "257"},
 		{"firewall: {manage: true, sourceRanges: [192.0.2.0/24], existingSourceRanges: [192.0.2.0/24]}", "firewall.existingSourceRanges", "firewall.manage"},
@@ -113,6 +125,9 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 			text = "project: crawlers\n" + text
 		}
 		_, err := parse(t, text)
+		if err != nil && strings.Contains(err.Error(), "netip") {
+			t.Errorf("%.60s: %v, which is how the library says it", tc.text, err)
+		}
 		if err == nil || !strings.Contains(err.Error(), Type+"."+tc.key+": ") || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), `provider "test"`) {
 			t.Errorf("%.60s: %v, want it to name %q and say %q", tc.text, err, tc.key, tc.says)
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/gcp"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/providertest"
 	"github.com/egress-proxies/egress-proxies-operator/test/gcpemulator"
 )
 
@@ -80,18 +81,23 @@ func (w *guarded) token(rw http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(rw, `{"access_token":"token-of-%s","token_type":"Bearer","expires_in":3600}`, claims.Iss)
 }
 
-// key is a service account's key file.
 func (w *guarded) key(t *testing.T, email string) []byte {
 	t.Helper()
+	return keyFile(w.t, email, w.tokens)
+}
+
+// keyFile is a service account's key file.
+func keyFile(t providertest.T, email, tokens string) []byte {
+	t.Helper()
 	k, err := rsa.GenerateKey(rand.Reader, 2048)
-	must(w.t, err)
+	must(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(k)
-	must(w.t, err)
+	must(t, err)
 	data, err := json.Marshal(map[string]string{
-		"type": "service_account", "client_email": email, "private_key_id": "sentinel-id", "token_uri": w.tokens,
+		"type": "service_account", "client_email": email, "private_key_id": "sentinel-id", "token_uri": tokens,
 		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
 	})
-	must(w.t, err)
+	must(t, err)
 	return data
 }
 

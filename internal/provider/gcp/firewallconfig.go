@@ -26,10 +26,10 @@ func checkFirewall(block provider.Block, c Config) error {
 		return block.Errorf("firewall.manage", "network %q is of project %q, and rules are kept in project %q alone; set it to false and make the rule there",
 			c.Network, m[1], c.Project)
 	}
-	if err := checkRanges(block, "firewall.sourceRanges", f.SourceRanges); err != nil {
+	if err := checkRanges(block, "firewall.sourceRanges", prefixes(f.SourceRanges)); err != nil {
 		return err
 	}
-	return checkRanges(block, "firewall.existingSourceRanges", f.ExistingSourceRanges)
+	return checkRanges(block, "firewall.existingSourceRanges", prefixes(f.ExistingSourceRanges))
 }
 
 func checkRanges(block provider.Block, list string, ranges []netip.Prefix) error {

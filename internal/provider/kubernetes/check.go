@@ -20,6 +20,14 @@ import (
 // target is the one part of this backend that fails by itself.
 const target = "apiserver"
 
+// maxDetail bounds a detail in bytes.
+const maxDetail = 256
+
+var _ provider.Targeter = (*Provider)(nil)
+
+// Target is the API server, for every ID: it fails as a whole.
+func (p *Provider) Target(provider.Ref) string { return target }
+
 // Check asks the API server for its version, for one Pod and one Secret in each namespace of the entry, as lists do, and
 // whether the operator may create Pods there. Details are the server's version and, where the operator may read quotas,
 // what they leave for Pods.
@@ -31,7 +39,9 @@ func (p *Provider) Check(ctx context.Context) []provider.TargetStatus {
 	v, err := p.api.version(ctx)
 	s.Latency = time.Since(began)
 	if err == nil {
-		s.Details["version"] = message.Clean(v)
+		if v = message.Clean(v); len(v) <= maxDetail {
+			s.Details["version"] = v
+		}
 		err = p.checkScopes(ctx)
 	}
 	if err == nil {

@@ -12,6 +12,8 @@ import (
 var (
 	// errForeignFile marks something under an instance's name that is not a record of this host.
 	errForeignFile = errors.New("what stands there is not a record of this provider")
+	// errReplaced: the configured path leads to another folder than when the provider was made.
+	errReplaced = errors.New("the state folder was replaced by another one; put it back, or restart the operator to work with the new one")
 	// errPoolFull: instances hold every address of the pool.
 	errPoolFull = errors.New("no free address in the pool")
 	// errUnusable: addresses of the pool are free, but the host cannot use them.

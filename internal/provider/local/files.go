@@ -54,7 +54,7 @@ func (p *Provider) inPlace(f *os.File) error {
 		return fmt.Errorf("the state folder cannot be read: %w", err)
 	}
 	if !os.SameFile(held, found) {
-		return errors.New("the state folder was replaced by another one; put it back, or restart the operator to work with the new one")
+		return errReplaced
 	}
 	return nil
 }

@@ -22,8 +22,10 @@ type conformance struct {
 	deleteHold func(step string)
 }
 
-func conformanceEnv(t providertest.T) *providertest.Env {
-	w := newWorld(t)
+func conformanceEnv(t providertest.T) *providertest.Env { return newWorld(t).environment() }
+
+// environment is what the suite needs to know of the world.
+func (w *world) environment() *providertest.Env {
 	w.window.CallTimeout = 5 * time.Second // what the provider makes of anything longer
 	bad := func(field, value string, change func(*provider.CreateRequest)) providertest.Invalid {
 		req := w.request()
@@ -63,7 +65,7 @@ func conformanceEnv(t providertest.T) *providertest.Env {
 		ArriveLate: func(d time.Duration) { w.arriveLate = d },
 		ShowLate: func(d time.Duration) {
 			if d != 0 { // the folder shows at once what it has
-				t.Fatalf("cannot show a creation %s late", d)
+				w.t.Fatalf("cannot show a creation %s late", d)
 			}
 		},
 		Place:        w.place,
@@ -74,7 +76,7 @@ func conformanceEnv(t providertest.T) *providertest.Env {
 		ExhaustQuota: w.fillPool,
 		LoseMain: func(id string) {
 			w.kill(id)
-			must(t, errors.Join(os.Remove(w.file(id, ".log")), os.Remove(w.file(id, ".auth"))))
+			must(w.t, errors.Join(os.Remove(w.file(id, ".log")), os.Remove(w.file(id, ".auth"))))
 		},
 		CredentialRevision: w.acceptedRevision,
 	}

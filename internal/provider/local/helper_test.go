@@ -25,7 +25,7 @@ const helperEnv = "EPX_LOCAL_TEST_HELPER"
 
 // job is what a helper does; it answers each step with one line of JSON.
 type job struct {
-	// Do is create, delete, cycle (create and delete without end) or hold (lock Path as a process would).
+	// Do is create, delete, cycle (create and delete without end), check or hold (lock Path as a process would).
 	Do     string
 	Path   string
 	Config string
@@ -77,6 +77,10 @@ func help() int {
 	var begin struct{}
 	if err := in.Decode(&begin); err != nil {
 		return 0
+	}
+	if j.Do == "check" {
+		s := p.Check(context.Background())[0]
+		_ = out.Encode(answer{s.Reason, s.Message})
 	}
 	for again := true; again; again = j.Do == "cycle" {
 		for i, ref := range j.Refs {

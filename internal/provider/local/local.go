@@ -23,11 +23,12 @@ type Provider struct {
 	host string
 	dir  string
 	// folder is dir as it was when the provider was made; nothing is read or changed by path.
-	folder *os.Root
-	config Config
-	pool   []slotRange
-	owner  provider.Owner
-	window provider.Window
+	folder      *os.Root
+	config      Config
+	pool        []slotRange
+	owner       provider.Owner
+	window      provider.Window
+	inspections inspections
 	// onStep, set by tests alone, is called between two effects of a call.
 	onStep func(step string)
 }
@@ -36,6 +37,7 @@ var (
 	_ provider.Provider          = (*Provider)(nil)
 	_ provider.CredentialUpdater = (*Provider)(nil)
 	_ provider.Targeter          = (*Provider)(nil)
+	_ provider.Checker           = (*Provider)(nil)
 	_ io.Closer                  = (*Provider)(nil)
 )
 
