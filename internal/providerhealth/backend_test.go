@@ -158,6 +158,12 @@ func (e *events) Eventf(regarding, _ runtime.Object, kind, reason, _, note strin
 	e.lines = append(e.lines, fmt.Sprintf("%s %s %s", kind, reason, fmt.Sprintf(note, args...)))
 }
 
+func (e *events) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.lines)
+}
+
 // take returns the lines since the last call.
 func (e *events) take() []string {
 	e.mu.Lock()

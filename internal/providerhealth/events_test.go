@@ -75,6 +75,7 @@ func TestTransitionsAreEvents(t *testing.T) {
 	} {
 		b.answers(step.statuses...)
 		x.round()
+		x.until("as many events", func() bool { return x.events.count() >= len(step.want) })
 		if got := x.events.take(); !slices.Equal(got, step.want) {
 			t.Errorf("%s: events %q, want %q", step.reason, got, step.want)
 		}

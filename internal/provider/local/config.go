@@ -72,9 +72,8 @@ func decode(block provider.Block) (Config, []slotRange, error) {
 		return c, nil, err
 	}
 	for i, p := range c.AllowClients {
-		// A network of everything is no restriction; where the listener can be reached it would be an open proxy.
-		if p.Bits() == 0 {
-			return c, nil, block.Errorf(fmt.Sprintf("allowClients[%d]", i), "%s admits everybody", p)
+		if err := provider.CheckClients(p); err != nil {
+			return c, nil, block.Errorf(fmt.Sprintf("allowClients[%d]", i), "%v", err)
 		}
 	}
 	if err := checkNetworks(block, "allowClients", c.AllowClients); err != nil {

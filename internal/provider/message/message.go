@@ -4,6 +4,7 @@ package message
 import (
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -38,6 +39,12 @@ func Clean(s string) string {
 	for _, v := range volatile {
 		s = v.pattern.ReplaceAllString(s, v.with)
 	}
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' ' // it would go to somebody's terminal
+		}
+		return r
+	}, s)
 	s = strings.Join(strings.Fields(s), " ")
 	return cut(s, maxMessage)
 }
