@@ -60,7 +60,7 @@ func TestConfigurationErrorsNameKeyAndLine(t *testing.T) {
 		"unknown key":           {"pool:\n- listen: 127.0.0.1\n  port: 80", "line 6: provider \"test\": local.pool[0].port: unknown key"},
 		"everybody in halves":   {"pool: [{listen: 127.0.0.1}]\nallowClients: [0.0.0.0/1, 128.0.0.0/1]", "line 5: provider \"test\": local.allowClients[0]: 0.0.0.0/1 admits everybody"},
 		"everybody":             {"pool: [{listen: 127.0.0.1}]\nallowClients: [10.0.0.0/8, 0.0.0.0/0]", "line 5: provider \"test\": local.allowClients[1]: 0.0.0.0/0 admits everybody"},
-		"clients' bits":         {"pool: [{listen: 127.0.0.1}]\nallowClients: [10.0.0.1/8]", "local.allowClients[0]: \"10.0.0.1/8\" has bits set"},
+		"clients' bits":         {"pool: [{listen: 127.0.0.1}]\nallowClients: [10.0.0.1/8]", "local.allowClients[0]: 10.0.0.1/8 has host bits set"},
 		"empty client":          {"pool: [{listen: 127.0.0.1}]\nallowClients: ['']", "local.allowClients[0]: it is empty: want a network"},
 		"destinations' bits":    {"pool: [{listen: 127.0.0.1}]\nallowDestinations:\n- 10.0.0.0/8\n- 127.0.0.1/8", "line 7: provider \"test\": local.allowDestinations[1]: \"127.0.0.1/8\" has bits set"},
 		"many destinations":     {"pool: [{listen: 127.0.0.1}]\nallowDestinations:\n" + list(1025, "- 10.0.0.0/8"), "local.allowDestinations: 1025 entries, at most 1024"},

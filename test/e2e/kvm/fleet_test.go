@@ -38,7 +38,7 @@ func userData(t *testing.T, version string) string {
 		s := &corev1.Secret{}
 		must(t, yaml.Unmarshal(doc, s))
 		if text := s.StringData[v1alpha1.DefaultCloudInitKey]; text != "" {
-			return text + "# " + version + "\n"
+			return text + "\n# " + version + "\n"
 		}
 	}
 	t.Fatal("the sample has no cloud-init")
