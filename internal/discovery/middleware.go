@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 const (
@@ -45,8 +47,8 @@ func panicText(v any) string {
 
 // logged writes one line per request, without path, query and headers: those are the client's.
 func (s *Server) logged(next handler) handler {
-	log := s.o.Log.V(1)
 	return func(x *exchange, r *http.Request) {
+		log := logf.FromContext(r.Context()).V(1)
 		if !log.Enabled() {
 			next(x, r)
 			return

@@ -34,7 +34,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{o: o, auth: newAuthenticator(o.Token, o.Tokens), bound: make(chan struct{}), lists: newReaders(maxLists)}
-	s.handler = s.recovered(s.logged(s.bounded(s.authenticated(s.routes()))))
+	s.handler = s.recovered(s.traced(s.logged(s.bounded(s.authenticated(s.routes())))))
 	return s, nil
 }
 
