@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/scratch"
+	"github.com/egress-proxies/egress-proxies-operator/internal/tracing/export"
 )
 
 // version is set by the linker in releases.
@@ -49,11 +50,24 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	defer ownTemporaryFiles(log)()
+	finish, err := startTracing(ctx, log, env, stdout)
+	if err != nil {
+		fmt.Fprintln(stderr, "operator:", err)
+		return 1
+	}
+	defer finish()
 	if err := operate(ctrl.LoggerInto(ctx, log), o); err != nil {
 		fmt.Fprintln(stderr, "operator:", err)
 		return 1
 	}
 	return 0
+}
+
+// startTracing sends spans to where OpenTelemetry's variables say, and returns what sends the last of them.
+func startTracing(ctx context.Context, log logr.Logger, env func(string) (string, bool), out io.Writer) (finish func(), err error) {
+	return export.Start(ctx, export.Read(env), export.Options{
+		Service: "egress-proxies-operator", Version: versionText(), Out: out, Log: log.WithName("tracing"),
+	})
 }
 
 // ownTemporaryFiles gives the process a folder of its own for temporary files, and returns what removes it. Not every provider

@@ -38,6 +38,7 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/local"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/registry"
 	"github.com/egress-proxies/egress-proxies-operator/internal/tokenfile"
+	"github.com/egress-proxies/egress-proxies-operator/internal/tracing"
 )
 
 // stopTimeout bounds an orderly stop: passes in flight, probes and requests end within it.
@@ -60,6 +61,7 @@ func operate(ctx context.Context, o *options) error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
+	cfg.Wrap(tracing.Transport) // spans below those of passes and the like; watches and elections have none
 	lead, err := newFence(cfg, o)
 	if err != nil {
 		return fmt.Errorf("preparing the election: %w", err)
@@ -155,8 +157,12 @@ func (a *app) assemble(ctx context.Context, file providersFile) error {
 	if err != nil {
 		return err
 	}
+	var prober health.Prober = health.NewProber(health.ProberOptions{DialPolicy: health.RefuseInternal(external)})
+	if o.traceProbes {
+		prober = health.Traced(prober)
+	}
 	engine, err := health.New(health.Options{
-		Store: a.store, Prober: health.NewProber(health.ProberOptions{DialPolicy: health.RefuseInternal(external)}), Clock: a.clock,
+		Store: a.store, Prober: prober, Clock: a.clock,
 		Workers: o.healthWorkers, Tick: o.healthTick, MinReportInterval: o.minReportInterval, Metrics: m,
 		Logger: a.mgr.GetLogger().WithName("health"), OnTransition: a.triggers.Wake, JudgeURL: o.judgeURL,
 	})

@@ -49,6 +49,7 @@ type options struct {
 	healthWorkers     int
 	healthTick        time.Duration
 	gcpPayloads       bool
+	traceProbes       bool
 	judgeURL          string
 	minReportInterval time.Duration
 	externalAllow     string
@@ -116,6 +117,7 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	f.DurationVar(&o.reportInterval, "provider-health-report-interval", 10*time.Minute, "how old what a ProviderHealth shows may become while nothing changes (1s to 24h)")
 
 	f.IntVar(&o.healthWorkers, "health-workers", 64, "probes side by side, those that take longer than a second aside (1 to 10000)")
+	f.BoolVar(&o.traceProbes, "trace-health-probes", false, "make each probe a trace, where traces are sent at all (OTEL_* variables): thousands a minute")
 	f.BoolVar(&o.gcpPayloads, "gcp-wire-log-full-payloads", false, "log the bodies of requests to Compute Engine and of its answers at verbosity 5, metadata withheld")
 	f.StringVar(&o.judgeURL, "judge-url", "", "http or https `url` that is fetched without a proxy when over half of the proxies that probe one url fail: "+
 		"while it fails, too, no verdict becomes Unhealthy and nothing is replaced for being so; empty for never")

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"sync"
 
+	"go.opentelemetry.io/otel/trace"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/registry"
+	"github.com/egress-proxies/egress-proxies-operator/internal/tracing"
 )
 
 // Collector finds and deletes orphans.
@@ -68,6 +70,8 @@ func (c *Collector) Sweep(ctx context.Context) Report {
 	if c.restricted() {
 		return Report{Skipped: SkipRestricted}
 	}
+	ctx, span := tracing.StartSpan(ctx, "gc.sweep", trace.WithNewRoot())
+	defer span.End()
 	caller := ctx
 	ctx, cancel := context.WithTimeout(caller, c.o.Interval)
 	defer cancel()

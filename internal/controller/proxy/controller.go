@@ -129,9 +129,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (ps *pass) run(ctx context.Context) (ctrl.Result, error) {
 	switch {
 	case !ps.p.DeletionTimestamp.IsZero():
-		return ps.deletion(ctx)
+		return inSpan(ctx, spanDelete, ps.deletion)
 	case ps.p.Managed():
-		return ps.managed(ctx)
+		return inSpan(ctx, spanManaged, ps.managed)
 	}
 	return ps.external(ctx)
 }

@@ -45,17 +45,17 @@ func (ps *pass) act(ctx context.Context) (ctrl.Result, error) {
 	switch decide(ps.seen, false) {
 	case stepSettle:
 		if ps.wornOut() {
-			return ps.replace(ctx)
+			return inSpan(ctx, spanReplace, ps.replace)
 		}
 		if ps.takeAddress(); ps.worn() {
-			return ps.replace(ctx)
+			return inSpan(ctx, spanReplace, ps.replace)
 		}
 		if ps.unsure && ps.p.Status.DrainingSince != nil {
 			return ps.pause(ctx)
 		}
 		return ps.settle(ctx)
 	case stepReplace:
-		return ps.replace(ctx)
+		return inSpan(ctx, spanReplace, ps.replace)
 	case stepReplaceDead:
 		return ps.replaceDead(ctx, "stopped")
 	case stepPoll:

@@ -93,7 +93,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, w Wakers, workers int) e
 			// The default grows to a quarter of an hour: so long after an outage of the API server nothing would be written.
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorBackoff, errorBackoffLimit),
 		}).
-		Complete(r)
+		Complete(traced{r})
 }
 
 // proxiesOf maps a Secret to the Proxies that refer to it.

@@ -111,7 +111,10 @@ func (ps *pass) patchStatus(ctx context.Context) error {
 	defer cancel()
 	before := ps.base
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := ps.r.Client.Status().Patch(ctx, ps.p, patch); err != nil {
+	_, err := inSpan(ctx, spanStatus, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, ps.r.Client.Status().Patch(ctx, ps.p, patch)
+	})
+	if err != nil {
 		return fmt.Errorf("writing the status: %w", err)
 	}
 	ps.r.memory.with(ps.key, func(e *entry) { e.written = ps.r.Clock.Now() })
