@@ -174,5 +174,5 @@ func mutants() []mutant {
 			from: "		f.first = after + after/9 + time.Millisecond", to: "		f.first = after", pkg: reconciler, test: "TestADelayAskedForIsNeverCutShort"},
 		{rule: "R25", what: "a message brings a call forward", file: "internal/controller/proxy/pass.go",
 			from: "	if f.asked {", to: "	if false {", pkg: reconciler, test: "TestADelayAskedForIsNeverCutShort"},
-	}, gateMutants()...)
+	}, append(gateMutants(), providerMutants()...)...)
 }
