@@ -11,12 +11,13 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=providerhealths,scope=Cluster,shortName=eph,categories=egress
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="ConfigurationAccepted")].status`,description="whether the present content of the file is in use"
 // +kubebuilder:printcolumn:name="Targets",type=string,JSONPath=`.status.summary`,description="targets that are ready, of all"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.status.type`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Checked",type=date,JSONPath=`.status.checkedTime`,priority=1,description="age of the check that is shown; an unchanged one is shown anew every --provider-health-report-interval"
-// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="ConfigurationAccepted")].status`,priority=1,description="whether the present content of the file is in use"
+// +kubebuilder:printcolumn:name="Configuration",type=string,JSONPath=`.status.conditions[?(@.type=="ConfigurationAccepted")].message`,priority=1,description="why the present content of the file is not in use"
 // +kubebuilder:printcolumn:name="Worst",type=string,JSONPath=`.status.worstTarget`,priority=1,description="the target that has been out of order for longest"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 type ProviderHealth struct {

@@ -141,7 +141,8 @@ func (a *app) assemble(ctx context.Context, file providersFile) error {
 		return err
 	}
 	releaser := proxy.NewReleaser(proxy.ReleaserOptions{Store: a.store, Clock: a.clock, Wake: a.triggers.Wake})
-	if err := a.build(ctx, file, m, releaser); err != nil {
+	var refresh func()
+	if err := a.build(ctx, file, m, releaser, &refresh); err != nil {
 		return err
 	}
 	cloudInit, err := a.secrets(v1alpha1.LabelCloudInit)
@@ -192,7 +193,7 @@ func (a *app) assemble(ctx context.Context, file providersFile) error {
 	if err != nil {
 		return err
 	}
-	reloading.refresh = monitor.Refresh
+	reloading.refresh, refresh = monitor.Refresh, monitor.Refresh
 	if err := a.controller(ctx, engine, observer, ledger, cloudInit, auth); err != nil {
 		return err
 	}

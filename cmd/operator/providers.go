@@ -34,8 +34,10 @@ func readProviders(path string, types []string) (f providersFile, err error) {
 }
 
 // build constructs the providers of the file.
-func (a *app) build(ctx context.Context, file providersFile, m *metrics.Metrics, releaser *proxy.Releaser) (err error) {
-	opened := instrument.OnOpen(func(name, _ string) { releaser.Release(name) })
+// turned is called when a gate is shut by a call or opens: what is shown of the provider is old then. It is set before the start.
+func (a *app) build(ctx context.Context, file providersFile, m *metrics.Metrics, releaser *proxy.Releaser, turned *func()) (err error) {
+	opened := instrument.OnOpen(func(name, _ string) { releaser.Release(name); (*turned)() })
+	shut := instrument.OnShut(func(string) { (*turned)() })
 	a.providers, err = registry.Build(ctx, file.entries, a.o.factories(), registry.BuildOptions{
 		Owner:  a.owner,
 		Window: provider.Window{Clock: a.clock, CallTimeout: a.o.callTimeout, Skew: a.o.skewAllowance},
@@ -44,7 +46,7 @@ func (a *app) build(ctx context.Context, file providersFile, m *metrics.Metrics,
 			// The guard is outermost: a call that it refuses is none, neither counted nor traced. Spans are around the
 			// metrics, so that whatever comes to be observed of a call is observed inside of its span.
 			traced := instrument.WithTracing(instrument.WithMetrics(p, name, a.clock, m), name)
-			return instrument.WithGuard(traced, name, a.clock, opened)
+			return instrument.WithGuard(traced, name, a.clock, opened, shut)
 		},
 	})
 	if err != nil {

@@ -3,6 +3,8 @@ package providerhealth
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -132,9 +134,18 @@ func (m *Monitor) single(n int) bool {
 }
 
 // event publishes an Event about the object.
+// reasonWord is a reason at the beginning of a problem's text.
+var reasonWord = regexp.MustCompile(`^[A-Z][A-Za-z]{0,63}$`)
+
 func (m *Monitor) event(about metav1.Object, kind, reason, note string) {
 	// With a resourceVersion in the reference the recorder takes every Event for a new one and never aggregates.
 	ref := &v1alpha1.ProviderHealth{ObjectMeta: metav1.ObjectMeta{Name: about.GetName(), UID: about.GetUID()}}
 	ref.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind("ProviderHealth"))
-	m.o.Events.Eventf(ref, nil, kind, reason, "Check", "%s", cut(note, maxNote))
+	// Events that differ in nothing but their note are counted under the first one's: what is refused for another reason has to
+	// be another one.
+	action := "Check"
+	if word, _, ok := strings.Cut(note, ":"); ok && reason == EventConfigurationRefused && reasonWord.MatchString(word) {
+		action = "Refuse" + word
+	}
+	m.o.Events.Eventf(ref, nil, kind, reason, action, "%s", cut(note, maxNote))
 }

@@ -153,6 +153,25 @@ func TestRevisionsThatHangDoNotPileUp(t *testing.T) {
 	}
 }
 
+// A revision that comes back is checked anew, whatever became of the check of its first time.
+func TestARevisionThatComesBackIsChecked(t *testing.T) {
+	t.Parallel()
+	x := newRig(t)
+	hangs := &backend{}
+	asked, release := make(chan struct{}), make(chan struct{})
+	defer close(release)
+	hangs.does(func(context.Context) []provider.TargetStatus { close(asked); <-release; return nil })
+	x.entry("cloud", "1", hangs)
+	x.start(t.Context())
+	<-asked
+	x.entry("cloud", "2", newBackend(up("second")))
+	x.m.Refresh()
+	x.shows("cloud", "True TargetsReady 1/1")
+	x.entry("cloud", "1", newBackend(down("third", provider.CheckForbidden, "no")))
+	x.m.Refresh()
+	x.shows("cloud", "False Forbidden 0/1")
+}
+
 func TestAnAnswerAboutAnotherRevisionIsDropped(t *testing.T) {
 	t.Parallel()
 	x := newRig(t)

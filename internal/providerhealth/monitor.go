@@ -36,7 +36,7 @@ func New(o Options) (*Monitor, error) {
 		return nil, fmt.Errorf("provider health: %w", err)
 	}
 	return &Monitor{
-		o: o, flights: flights{running: map[string]map[string]*flight{}}, answers: make(chan answer), refresh: make(chan struct{}, 1),
+		o: o, flights: flights{running: map[string]map[built]*flight{}}, answers: make(chan answer), refresh: make(chan struct{}, 1),
 		entries: map[string]*entry{},
 	}, nil
 }

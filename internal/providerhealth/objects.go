@@ -89,8 +89,8 @@ func (m *Monitor) ours(o metav1.Object) bool {
 // sweep deletes our objects whose entry is gone.
 func (m *Monitor) sweep(ctx context.Context, configured map[string]bool) {
 	for name, known := range m.objects.known {
-		if configured[name] || !m.ours(&known) {
-			continue
+		if configured[name] || !m.ours(&known) || known.DeletionTimestamp != nil {
+			continue // what is being deleted goes when those let it who hold it
 		}
 		err := m.remove(ctx, known)
 		switch {

@@ -45,9 +45,17 @@ type answer struct {
 // flights are the Checkers that are running.
 type flights struct {
 	mu      sync.Mutex
-	running map[string]map[string]*flight // by entry and revision
+	running map[string]map[built]*flight // by entry
 	started uint64
 }
+
+// built is what an entry was built to be: a revision that comes back is another one.
+type built struct {
+	revision string
+	provider provider.Provider
+}
+
+func builtOf(h registry.Handle) built { return built{h.Revision, h.Provider} }
 
 // flight is one running Checker.
 type flight struct {
@@ -61,32 +69,32 @@ func (f *flights) start(h registry.Handle, begin func() func([]provider.TargetSt
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	ofEntry := f.running[h.Name]
-	if fl, ok := ofEntry[h.Revision]; ok {
+	if fl, ok := ofEntry[builtOf(h)]; ok {
 		return fl.begun, false, fl.late
 	}
 	if len(ofEntry) >= maxRevisions {
 		return begun{number: f.started}, false, true // nothing of this revision has begun
 	}
 	if ofEntry == nil {
-		ofEntry = map[string]*flight{}
+		ofEntry = map[built]*flight{}
 		f.running[h.Name] = ofEntry
 	}
 	f.started++
 	fl := &flight{begun: begun{number: f.started, done: begin()}}
-	ofEntry[h.Revision] = fl
+	ofEntry[builtOf(h)] = fl
 	return fl.begun, true, false
 }
 
 func (f *flights) giveUp(h registry.Handle) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.running[h.Name][h.Revision].late = true
+	f.running[h.Name][builtOf(h)].late = true
 }
 
 func (f *flights) end(h registry.Handle) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.running[h.Name], h.Revision)
+	delete(f.running[h.Name], builtOf(h))
 	if len(f.running[h.Name]) == 0 {
 		delete(f.running, h.Name)
 	}

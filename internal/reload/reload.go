@@ -165,8 +165,11 @@ func (r *Reloader) apply(ctx context.Context, entries []registry.Entry, again bo
 	case ctx.Err() != nil && result.Err == nil && len(result.Refused) > 0:
 		return nil // stopping is why
 	case result.Err != nil:
-		r.failed(Invalid, result.Err)
-		return nil
+		// What an entry is built from may be about to come: a kubeconfig's Secret, a folder that is mounted late.
+		if !again || r.Problem("") != problemOf(Invalid, result.Err) {
+			r.failed(Invalid, result.Err)
+		}
+		return entries
 	}
 	r.applied(result, again)
 	if len(result.Refused) > 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,24 @@ func TestWhatCannotBeBuiltIsInvalid(t *testing.T) {
 	x.problem("other", `InvalidConfiguration: the file has faults: line 2: provider "a": gcp.project: no`)
 	if x.recorded() != "invalid" {
 		t.Errorf("recorded %q", x.recorded())
+	}
+}
+
+// What an entry is built from may come after the file, and a failure in between ends no retry of what was refused.
+func TestWhatCannotBeBuiltIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	refused := registry.Result{Refused: []registry.Refusal{{Name: "a", Why: registry.Busy, Text: "calls hang"}}}
+	broken := registry.Result{Err: errors.New(`line 2: provider "a": kubernetes.kubeconfig: no such file`)}
+	x := following(t, refused, broken, broken, registry.Result{Changed: []string{"a"}})
+	x.write(start + "- {name: b, type: gcp}\n")
+	for {
+		if got := x.next(); slices.Contains(got.Changed, "a") {
+			break
+		}
+	}
+	x.problem("a", "")
+	if n := strings.Count(x.logged(), "no such file"); n != 1 {
+		t.Errorf("the failure was said %d times:\n%s", n, x.logged())
 	}
 }
 

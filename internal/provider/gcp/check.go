@@ -38,7 +38,7 @@ func (h *heard) since(now time.Time) (took time.Duration, ok bool) {
 	return h.took, !h.at.IsZero() && now.Sub(h.at) < lately
 }
 
-// Check lists at most one VM, as ListByTag does, unless that has just listed all and no call has failed since. The one target is
+// Check lists at most one VM and one disk, as ListByTag does, unless that has just listed all and no call has failed since. The one target is
 // the project. Details are what the quotas of the entry's regions leave, at most ten minutes old.
 func (p *Provider) Check(ctx context.Context) []provider.TargetStatus {
 	ctx, cancel := p.bound(p.calling(ctx, "check", ""))
@@ -59,9 +59,13 @@ func (p *Provider) Check(ctx context.Context) []provider.TargetStatus {
 	return []provider.TargetStatus{s}
 }
 
-// probe asks for one page of one VM.
+// probe asks for one page of one VM, and for one of one disk: a list needs both.
 func (s *service) probe(ctx context.Context, filter string) error {
-	_, err := s.api.Instances.AggregatedList(s.project).Filter(filter).MaxResults(1).Fields("id").Context(ctx).Do(partial)
+	_, err := s.api.Disks.AggregatedList(s.project).Filter(filter).MaxResults(1).Fields("id").Context(ctx).Do(partial)
+	if err := done(ctx, verbList, "disks", "", err); err != nil {
+		return err
+	}
+	_, err = s.api.Instances.AggregatedList(s.project).Filter(filter).MaxResults(1).Fields("id").Context(ctx).Do(partial)
 	return done(ctx, verbList, "instances", "", err)
 }
 

@@ -65,9 +65,9 @@ func TestChecksAskAgainOnceSomethingFails(t *testing.T) {
 	p := w.provider()
 	ref, _ := w.create(p)
 	probes := func() int {
-		n := w.emulator.Calls("instances.aggregatedList")
+		n := w.emulator.Calls("disks.aggregatedList")
 		p.Check(t.Context())
-		return w.emulator.Calls("instances.aggregatedList") - n
+		return w.emulator.Calls("disks.aggregatedList") - n
 	}
 	list := func() {
 		_, err := p.ListByTag(t.Context())

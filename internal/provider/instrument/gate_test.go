@@ -75,6 +75,53 @@ func list(t *testing.T, p provider.Provider) error {
 	return err
 }
 
+// Whoever shows how targets are hears of a gate that a call has shut, once.
+func TestAGateThatIsShutIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z := &zoned{plain: newPlain(nil), held: map[string]chan struct{}{}, calls: map[string]int{}, errs: map[string]error{}}
+		var told []string
+		p := instrument.WithGuard(z, "exits", clock.RealClock{}, instrument.OnShut(func(name string) { told = append(told, name) }))
+		z.fail("a", denied())
+		for range 3 {
+			_ = get(t, p, "a/x")
+			pass(2 * time.Minute)
+		}
+		if len(told) != 1 || told[0] != "exits" {
+			t.Errorf("told %q", told)
+		}
+		z.fail("a", nil)
+		pass(20 * time.Minute)
+		expectReason(t, "mended", get(t, p, "a/x"), "")
+		z.fail("a", denied())
+		_ = get(t, p, "a/x")
+		if len(told) != 2 {
+			t.Errorf("told %q", told)
+		}
+	})
+}
+
+// Passes that were under way when a target turned have found out together, though one after the other.
+func TestPassesUnderWayAreOneFailure(t *testing.T) {
+	gating(t, func(t *testing.T, z *zoned, p provider.Provider, _ *openings) {
+		expectReason(t, "before", get(t, p, "a/x"), "")
+		var under []context.Context
+		for range 4 {
+			ctx, end := instrument.WithPass(t.Context())
+			defer end()
+			if _, err := p.Get(ctx, ref("a/x")); err != nil {
+				t.Fatal(err)
+			}
+			under = append(under, ctx)
+		}
+		z.fail("a", denied())
+		for _, ctx := range under {
+			_, err := p.Get(ctx, ref("a/x"))
+			expectShut(t, "a pass under way", err, provider.ErrDenied, time.Minute)
+		}
+		expectShut(t, "the next one", get(t, p, "a/y"), provider.ErrDenied, time.Minute)
+	})
+}
+
 func TestADeniedTargetIsLeftAlone(t *testing.T) {
 	gating(t, func(t *testing.T, z *zoned, p provider.Provider, o *openings) {
 		expectReason(t, "before", get(t, p, "a/x"), "")

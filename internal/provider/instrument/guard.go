@@ -51,6 +51,12 @@ func OnOpen(f func(providerName, target string)) GuardOption {
 	return func(g *guarded) { g.onOpen = f }
 }
 
+// OnShut has f called with the entry's name whenever a call has shut a gate that was open, so that others can look what is the
+// matter. No lock is held; f must not block.
+func OnShut(f func(providerName string)) GuardOption {
+	return func(g *guarded) { g.onShut = f }
+}
+
 // listTarget is the target of lists; no name of a target is like it.
 const listTarget = "\x00list"
 
@@ -61,6 +67,7 @@ type guarded struct {
 	targeter provider.Targeter     // nil: everything is one target
 	planner  provider.PlanTargeter // nil: Plan asks nobody
 	onOpen   func(providerName, target string)
+	onShut   func(providerName string)
 
 	mu      sync.Mutex
 	last    order

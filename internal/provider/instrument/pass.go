@@ -10,7 +10,7 @@ import (
 // WithPass returns a context for a series of calls one after the other: at each guarded target they use one place, taken
 // by the first of them, so that a series that has begun is not refused halfway. end gives the places back.
 func WithPass(ctx context.Context) (pctx context.Context, end func()) {
-	ps := &pass{places: map[place]struct{}{}}
+	ps := &pass{places: map[place]order{}}
 	return context.WithValue(ctx, passKey{}, ps), ps.end
 }
 
@@ -30,7 +30,7 @@ func (g *guarded) reserve(ctx context.Context, ref provider.Ref) error {
 	if ctx.Value(passKey{}) == nil {
 		return nil
 	}
-	_, _, err := g.enter(ctx, "create", ref.ID, g.targetOf(ref))
+	_, _, _, err := g.enter(ctx, "create", ref.ID, g.targetOf(ref))
 	return err
 }
 
@@ -43,14 +43,15 @@ type place struct {
 
 type pass struct {
 	mu     sync.Mutex
-	places map[place]struct{}
+	places map[place]order // with when they were taken
 }
 
-func (p *pass) holds(g *guarded, target string) bool {
+// holds reports whether the pass has a place at the target, and since when.
+func (p *pass) holds(g *guarded, target string) (since order, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, ok := p.places[place{g, target}]
-	return ok
+	since, ok = p.places[place{g, target}]
+	return since, ok
 }
 
 // holdsAny reports whether the pass has a place at any target of g.
@@ -65,16 +66,16 @@ func (p *pass) holdsAny(g *guarded) bool {
 	return false
 }
 
-func (p *pass) keep(g *guarded, target string) {
+func (p *pass) keep(g *guarded, target string, since order) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.places[place{g, target}] = struct{}{}
+	p.places[place{g, target}] = since
 }
 
 func (p *pass) end() {
 	p.mu.Lock()
 	places := p.places
-	p.places = map[place]struct{}{}
+	p.places = map[place]order{}
 	p.mu.Unlock() // the guard's lock is taken before this one elsewhere
 	for at := range places {
 		at.guard.leave(at.target)

@@ -33,6 +33,8 @@ type refusal struct {
 	cause string
 	// wait is how long to wait before asking again; 0 for soon.
 	wait time.Duration
+	// news: the gate has just been shut.
+	news bool
 }
 
 // enter takes a place, or says why there is none.
@@ -62,14 +64,17 @@ func (t *target) answered(began, now order, at time.Time) (opened bool) {
 	return t.gate.open(now, at)
 }
 
-// failed notes that a call which began then found the target shut in some way.
-func (t *target) failed(began, now order, at time.Time, how shut, cause string) {
+// failed notes that a call which began then, in a place that was taken then, found the target shut in some way. It reports
+// whether that has shut a gate that was open.
+func (t *target) failed(began, placed, now order, at time.Time, how shut, cause string) (news bool) {
 	if began < t.gate.openedAt {
-		return // the gate has opened since
+		return false // the gate has opened since
 	}
 	t.trusted = false
-	if t.gate.shut != shutNot && began < t.gate.shutAt {
-		return // it ran side by side with the one that has shut the gate
+	news = t.gate.shut == shutNot
+	if !news && placed < t.gate.shutAt {
+		return false // its pass ran side by side with the one that has shut the gate
 	}
 	t.gate.close(now, at, how, cause)
+	return news
 }

@@ -25,21 +25,24 @@ func (g *guarded) planFreely(ctx context.Context, req provider.CreateRequest) (s
 	defer g.mu.Unlock()
 	g.use(-1)
 	if g.targeter == nil && errors.Is(provider.Class(err), provider.ErrDenied) {
-		g.target("").failed(began, g.next(), g.clock.Now(), shutDenied, provider.Cause(err))
+		g.target("").failed(began, began, g.next(), g.clock.Now(), shutDenied, provider.Cause(err))
 	}
 	return id, err
 }
 
 // through makes one call to a target, in the place that the pass has there or in one of its own.
 func (g *guarded) through(ctx context.Context, op, id, name string, do func() error) error {
-	leave, began, err := g.enter(ctx, op, id, name)
+	leave, began, placed, err := g.enter(ctx, op, id, name)
 	if err != nil {
 		return err
 	}
 	started := g.clock.Now()
 	err = do()
-	opened, why := g.learn(ctx, name, began, started, err)
+	opened, why := g.learn(ctx, name, began, placed, started, err)
 	leave()
+	if why.news && g.onShut != nil {
+		g.onShut(g.name)
+	}
 	if why.shut != shutNot && provider.RetryAfter(err) == 0 {
 		return g.refuse(op, id, name, why, err)
 	}
@@ -50,7 +53,7 @@ func (g *guarded) through(ctx context.Context, op, id, name string, do func() er
 }
 
 // learn notes how a call ended. It reports whether that has opened the target's gate, or as what it has found it shut.
-func (g *guarded) learn(ctx context.Context, name string, began order, started time.Time, err error) (opened bool, why refusal) {
+func (g *guarded) learn(ctx context.Context, name string, began, placed order, started time.Time, err error) (opened bool, why refusal) {
 	how, cause := shutNot, ""
 	at := g.clock.Now()
 	switch {
@@ -73,11 +76,11 @@ func (g *guarded) learn(ctx context.Context, name string, began order, started t
 	if how == shutNot {
 		return t.answered(began, g.next(), at), refusal{}
 	}
-	t.failed(began, g.next(), at, how, secrets.Hide(cause))
+	news := t.failed(began, placed, g.next(), at, how, secrets.Hide(cause))
 	if t.gate.shut != how {
 		return false, refusal{}
 	}
-	return false, refusal{shut: how, cause: t.gate.cause, wait: t.gate.until.Sub(at)}
+	return false, refusal{shut: how, cause: t.gate.cause, wait: t.gate.until.Sub(at), news: news}
 }
 
 type secretsKey struct{}
@@ -104,30 +107,33 @@ func (g *guarded) tell(opened ...string) {
 	}
 }
 
-// enter takes a place at a target and says as what in the order of things the call begins. A pass keeps its place until it
-// ends; leave gives back one that no pass keeps.
-func (g *guarded) enter(ctx context.Context, op, id, name string) (leave func(), began order, err error) {
+// enter takes a place at a target and says as what in the order of things the call begins, and as what its place was taken. A
+// pass keeps its place until it ends; leave gives back one that no pass keeps.
+func (g *guarded) enter(ctx context.Context, op, id, name string) (leave func(), began, placed order, err error) {
 	ps, _ := ctx.Value(passKey{}).(*pass)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if ps != nil && name != listTarget && ps.holds(g, name) {
-		return func() {}, g.next(), nil
+	began = g.next()
+	if ps != nil && name != listTarget {
+		if since, ok := ps.holds(g, name); ok {
+			return func() {}, began, since, nil
+		}
 	}
 	if err := g.retiring(ps, op, id); err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	if why, ok := g.admitted(name); !ok {
-		return nil, 0, g.refuse(op, id, listTarget, why, nil)
+		return nil, 0, 0, g.refuse(op, id, listTarget, why, nil)
 	}
 	if why, ok := g.target(name).enter(g.clock.Now()); !ok {
-		return nil, 0, g.refuse(op, id, name, why, nil)
+		return nil, 0, 0, g.refuse(op, id, name, why, nil)
 	}
 	g.use(1)
 	if ps != nil && name != listTarget {
-		ps.keep(g, name)
-		return func() {}, g.next(), nil
+		ps.keep(g, name, began)
+		return func() {}, began, began, nil
 	}
-	return func() { g.leave(name) }, g.next(), nil
+	return func() { g.leave(name) }, began, began, nil
 }
 
 // admitted reports whether the provider as a whole accepts the operator, for all that its last list has told. Only lists
