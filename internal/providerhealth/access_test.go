@@ -90,7 +90,7 @@ func TestEachCheckHasASpan(t *testing.T) {
 	x.round()
 	x.settled()
 	x.stop()
-	checks := map[string]sdktrace.ReadOnlySpan{}
+	checks, whole := map[string]sdktrace.ReadOnlySpan{}, 0
 	for _, s := range rec.Ended() {
 		if s.Name() == "providerhealth.check" {
 			checks[s.SpanContext().SpanID().String()] = s
@@ -98,14 +98,18 @@ func TestEachCheckHasASpan(t *testing.T) {
 				attribute.String("provider.name", x.name("cloud")), attribute.String("provider.type", "fake"),
 				attribute.Int("provider.targets", 2), attribute.Int("provider.targets.ready", 1),
 			}
+			if len(s.Attributes()) == 2 {
+				continue // the end has cut it short
+			}
+			whole++
 			got := attribute.NewSet(s.Attributes()...)
 			if expect := attribute.NewSet(want...); !got.Equals(&expect) || strings.Contains(s.Status().Description, "secret") {
 				t.Errorf("span %v, %+v", s.Attributes(), s.Status())
 			}
 		}
 	}
-	if len(checks) < 2 {
-		t.Errorf("%d spans in two rounds", len(checks))
+	if whole < 2 {
+		t.Errorf("%d spans in two rounds", whole)
 	}
 	children := 0
 	for _, s := range rec.Ended() {
