@@ -46,13 +46,15 @@ func newHost(c HostConfig, s Seams, clk session.Clock, slots chan struct{}, clai
 		Identified: func(uuid string) error { return claims.take(uuid, c.Name) },
 		Rest: func(err error) time.Duration {
 			e, failed := errors.AsType[*dial.Error](err)
-			if failed && e.Reason == dial.Timeout || errors.Is(err, context.DeadlineExceeded) {
+			_, another := errors.AsType[*session.MismatchError](err)
+			_, twice := errors.AsType[*sameHostError](err)
+			switch {
+			case failed && e.Reason == dial.Timeout || errors.Is(err, context.DeadlineExceeded):
 				return silentRest
-			}
-			if _, class := classify(err); errors.Is(class, provider.ErrDenied) {
+			case failed && refusals[e.Reason], another, twice:
 				return refusedRest
 			}
-			return 0
+			return 0 // libvirt's own refusals count nobody's tries
 		},
 	}
 	if s.Dial != nil {
