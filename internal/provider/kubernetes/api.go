@@ -89,7 +89,7 @@ func newAPI(config *rest.Config, file string) (*api, error) {
 		return nil, err
 	}
 	if file != "" {
-		transport = &rotating{file: file, server: c.Host, with: transport}
+		transport = &rotating{file: file, first: c, with: transport}
 	}
 	// Outermost, so that a span covers getting credentials, too, and the request has none yet.
 	client := &http.Client{Transport: tracing.Transport(transport), Timeout: c.Timeout}

@@ -15,7 +15,9 @@ import (
 // A file that cannot be read or used changes nothing, nor does one that leads to another server: the instances on record are
 // on this one.
 type rotating struct {
-	file, server string
+	file string
+	// first is the configuration as it was read at first. Its server, and the way there, stay.
+	first *rest.Config
 
 	mu   sync.Mutex
 	seen os.FileInfo // nil before the first request
@@ -57,10 +59,12 @@ func (r *rotating) current() http.RoundTripper {
 	}
 	r.seen = now // what is wrong now is not read again until it is another file
 	config, err := clientcmd.BuildConfigFromFlags("", r.file)
-	if err != nil || config.Host != r.server {
+	if err != nil || config.Host != r.first.Host {
 		return r.with
 	}
-	next, err := rest.TransportFor(settings(config))
+	config = settings(config)
+	config.WrapTransport, config.Dial = r.first.WrapTransport, r.first.Dial
+	next, err := rest.TransportFor(config)
 	if err != nil {
 		return r.with
 	}
