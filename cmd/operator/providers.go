@@ -33,8 +33,8 @@ func readProviders(path string, types []string) (f providersFile, err error) {
 	return f, nil
 }
 
-// build constructs the providers of the file.
-// turned is called when a gate is shut by a call or opens: what is shown of the provider is old then. It is set before the start.
+// build constructs the providers of the file. *turned is called when a call shuts a gate, or one opens: what is shown of the
+// provider is old then. It is set before anything runs.
 func (a *app) build(ctx context.Context, file providersFile, m *metrics.Metrics, releaser *proxy.Releaser, turned *func()) (err error) {
 	opened := instrument.OnOpen(func(name, _ string) { releaser.Release(name); (*turned)() })
 	shut := instrument.OnShut(func(string) { (*turned)() })
