@@ -159,10 +159,10 @@ func TestProviderHealthColumns(t *testing.T) {
 			narrow = append(narrow, c.Name)
 		}
 	}
-	if want := []string{"Name", "Ready", "Targets", "Reason", "Type", "Age"}; !slices.Equal(narrow, want) {
+	if want := []string{"Name", "Ready", "Accepted", "Targets", "Reason", "Type", "Age"}; !slices.Equal(narrow, want) {
 		t.Errorf("columns are %v, want %v", narrow, want)
 	}
-	if want := []string{"Checked", "Accepted", "Worst", "Message"}; !slices.Equal(wide[len(narrow):], want) {
+	if want := []string{"Checked", "Configuration", "Worst", "Message"}; !slices.Equal(wide[len(narrow):], want) {
 		t.Errorf("wide columns are %v, want %v", wide, want)
 	}
 	for name, want := range map[string]any{
