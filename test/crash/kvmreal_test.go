@@ -23,56 +23,90 @@ import (
 )
 
 // TestMatrixOnARealLibvirt kills the operator around calls to the two hosts of `hack/hypervisor -hosts 2`, which it reaches by
-// SSH. Domains are real and have nothing to boot. They take half a second each, so this is a sample of the matrix; CRASH_SEED
-// draws another one.
+// SSH. Domains are real and have nothing to boot. They take half a second each, so this is a sample of the matrix, of which
+// CRASH_SEED draws another one; CRASH_REAL=whole takes all of it, which lasts hours. Each flow is a test of its own for -run.
 func TestMatrixOnARealLibvirt(t *testing.T) {
 	if os.Getenv("E2E_KVM_ADDRESS_2") == "" {
 		t.Skip("run it with: go run ./hack/hypervisor -hosts 2 -- go test -tags e2e ./test/crash -run OnARealLibvirt")
 	}
-	hosts := map[string]*realHost{hostA: newRealHost(t, ""), hostB: newRealHost(t, "_2")}
-	on := onHosts("libvirt", func(host string) *daemon { return &daemon{hypervisor: hosts[host], real: true} })
-	seed, told := crashSeed(t), map[string]int{}
-	run := func(f string, arrange func(*world)) ([]string, error) {
-		for _, h := range hosts {
-			h.sweep()
+	r := &realMatrix{hosts: map[string]*realHost{hostA: newRealHost(t, ""), hostB: newRealHost(t, "_2")}, seed: crashSeed(t), told: map[string]int{}}
+	r.on = onHosts("libvirt", func(host string) *daemon { return &daemon{hypervisor: r.hosts[host], real: true} })
+	switch whole := os.Getenv("CRASH_REAL"); whole {
+	case "whole":
+		for _, vis := range r.on.visible {
+			for _, f := range flows() {
+				t.Run(fmt.Sprintf("%s/%s", vis.name, f.name), func(t *testing.T) { r.around(t, f.name, vis, 1) })
+			}
 		}
-		w := newWorld(on, on.visible[1], seed)
-		defer w.close()
-		arrange(w)
-		if err := w.tell(again(f)); err != nil {
-			return nil, fmt.Errorf("%w\neffects: %q\n%s", err, w.effects, strings.Join(w.backend.history(), "\n"))
+		fmt.Printf("proved: the operator killed around every effect of %d flows on a real libvirt, %d times: %v\n", len(flows()), r.runs, r.told)
+	case "":
+		const sample = 3
+		r.n = int(r.seed % sample)
+		for _, f := range []string{"create", "zone edit during delete", "delete during create"} {
+			t.Run(f, func(t *testing.T) { r.around(t, f, r.on.visible[1], sample) })
 		}
-		return w.effects, nil
+		for _, m := range mutating {
+			if r.told[m.name] == 0 {
+				t.Errorf("no death around %q", m.name)
+			}
+		}
+		if !t.Failed() {
+			fmt.Printf("proved: the operator killed around calls to a real libvirt, %d times: always one domain, and none afterwards\n", r.runs)
+		}
+	default:
+		t.Fatalf("CRASH_REAL=%q: neither whole nor empty", whole)
 	}
-	const sample = 3
-	runs, n := 0, int(seed%sample)
-	for _, f := range []string{"create", "zone edit during delete", "delete during create"} {
-		effects, err := run(f, func(*world) {})
-		if err != nil {
-			t.Fatalf("%s without a death: %v", f, err)
-		}
-		for i, name := range effects {
-			if strings.HasPrefix(name, "write") {
+}
+
+// realMatrix is the matrix on real hosts.
+type realMatrix struct {
+	hosts map[string]*realHost
+	on    ground
+	seed  uint64
+	n     int            // points and moments seen
+	runs  int            // those that were run
+	told  map[string]int // by what was to happen
+}
+
+// run tells the flow f and returns its effects.
+func (r *realMatrix) run(f string, vis visibility, arrange func(*world)) ([]string, error) {
+	for _, h := range r.hosts {
+		h.sweep()
+	}
+	w := newWorld(r.on, vis, r.seed)
+	defer w.close()
+	arrange(w)
+	if err := w.tell(again(f)); err != nil {
+		return nil, fmt.Errorf("%w\neffects: %q\n%s", err, w.effects, strings.Join(w.backend.history(), "\n"))
+	}
+	return w.effects, nil
+}
+
+// around is like the function of that name, for one in sample; of these, writes to the API server are of interest only if all
+// are run.
+func (r *realMatrix) around(t *testing.T, f string, vis visibility, sample int) {
+	effects, err := r.run(f, vis, func(*world) {})
+	if err != nil {
+		t.Fatalf("without a death: %v", err)
+	}
+	for i, name := range effects {
+		moments := []moment{before, unanswered, answered, overtaken}
+		if strings.HasPrefix(name, "write") {
+			if moments = moments[:3]; sample > 1 {
 				continue
 			}
-			for _, m := range []moment{before, unanswered, answered, overtaken} {
-				if n++; n%sample != 0 {
-					continue
-				}
-				if _, err := run(f, func(w *world) { w.killAt, w.when = i, m }); err != nil {
-					t.Fatalf("%s, death at effect %d (%s), %s (seed %d): %v", f, i, name, m, seed, err)
-				}
-				told[name]++
-				runs++
+		}
+		for _, m := range moments {
+			if r.n++; r.n%sample != 0 {
+				continue
 			}
+			if _, err := r.run(f, vis, func(w *world) { w.killAt, w.when = i, m }); err != nil {
+				t.Errorf("death at effect %d (%s), %s (seed %d): %v", i, name, m, r.seed, err)
+			}
+			r.told[name]++
+			r.runs++
 		}
 	}
-	for _, m := range mutating {
-		if told[m.name] == 0 {
-			t.Errorf("no death around %q", m.name)
-		}
-	}
-	fmt.Printf("proved: the operator killed around calls to a real libvirt, %d times: always one domain, and none afterwards\n", runs)
 }
 
 // realHost is one of them.
