@@ -112,7 +112,7 @@ lint: ## Run the linters of .golangci.yml.
 	$(GO) tool -modfile=$(LINT) golangci-lint run $(PKG)
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs, RBAC and the reference of flags.
+generate: ## Generate deep copies, CRDs, RBAC and the references of flags and metrics.
 	$(GO) tool -modfile=$(TOOLS) controller-gen object crd paths=./api/... output:crd:dir=config/crd
 	$(GO) tool -modfile=$(TOOLS) controller-gen rbac:roleName=egress-proxies-operator paths=./cmd/operator paths=./internal/controller/... paths=./internal/fleet \
 	  paths=./internal/gc paths=./internal/leaderlabel paths=./internal/providerhealth output:rbac:dir=config/rbac
@@ -120,6 +120,7 @@ generate: ## Generate deep copies, CRDs, RBAC and the reference of flags.
 	$(GO) tool -modfile=$(TOOLS) controller-gen rbac:roleName=egress-proxies-operator-pods paths=./internal/provider/kubernetes \
 	  output:rbac:dir=config/components/provider-kubernetes
 	$(GO) test ./cmd/operator -run TestFlagsReference -update
+	$(GO) test ./internal/metrics -run TestMetricsReference -update
 	KUBEBUILDER_ASSETS=$$($(GO) run ./hack/controlplane) $(GO) test ./internal/controller/proxy -run TestStateTableReference -update
 
 .PHONY: verify

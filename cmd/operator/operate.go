@@ -136,7 +136,7 @@ func (a *app) assemble(ctx context.Context, file providersFile) error {
 	if err != nil {
 		return err
 	}
-	m, err := metrics.New(ctrlmetrics.Registry, a.store, ledger.Live)
+	m, err := metrics.New(ctrlmetrics.Registry, a.store, ledger.Stats)
 	if err != nil {
 		return err
 	}
@@ -184,6 +184,7 @@ func (a *app) assemble(ctx context.Context, file providersFile) error {
 	}
 	observer := observe.New(observe.Options{
 		Providers: a.providers, Store: a.store, Clock: a.clock, Interval: o.driftPoll, CallTimeout: o.callTimeout, Wake: a.triggers.Wake,
+		Metrics: m,
 	})
 	reloading, err := a.reloader(file, m, observer, releaser)
 	if err != nil {
@@ -194,7 +195,7 @@ func (a *app) assemble(ctx context.Context, file providersFile) error {
 		return err
 	}
 	reloading.refresh, refresh = monitor.Refresh, monitor.Refresh
-	if err := a.controller(ctx, engine, observer, ledger, cloudInit, auth); err != nil {
+	if err := a.controller(ctx, engine, observer, ledger, cloudInit, auth, m); err != nil {
 		return err
 	}
 	collector, err := gc.New(gc.Options{
@@ -204,6 +205,9 @@ func (a *app) assemble(ctx context.Context, file providersFile) error {
 		Metrics: m, Events: a.mgr.GetEventRecorder("egress-proxies-operator"),
 	})
 	if err != nil {
+		return err
+	}
+	if err := a.gauges(engine, api, principals); err != nil {
 		return err
 	}
 	// The engine takes over the verdicts on record of the Proxies it finds at its start, so they have to be there first.
@@ -246,7 +250,7 @@ func (p principals) tokens() discovery.Tokens {
 	return p.file
 }
 
-func (a *app) controller(ctx context.Context, engine proxy.Health, seen proxy.Observations, leases proxy.Leases, cloudInit, auth cache.Cache) error {
+func (a *app) controller(ctx context.Context, engine proxy.Health, seen proxy.Observations, leases proxy.Leases, cloudInit, auth cache.Cache, m proxy.Recorder) error {
 	share, err := proxy.ParseShare(a.o.maxReplacing)
 	if err != nil {
 		return fmt.Errorf("--max-replacing: %w", err)
@@ -257,7 +261,7 @@ func (a *app) controller(ctx context.Context, engine proxy.Health, seen proxy.Ob
 	r := &proxy.Reconciler{
 		Client: a.mgr.GetClient(), Live: a.mgr.GetAPIReader(), CloudInit: cloudInit, Auth: auth,
 		Providers: a.providers, Health: engine, Observations: seen, Fleet: a.store, Leases: leases, MaxReplacing: share,
-		Events: a.mgr.GetEventRecorder("egress-proxies-operator"), Clock: a.clock, CallTimeout: a.o.callTimeout,
+		Events: a.mgr.GetEventRecorder("egress-proxies-operator"), Metrics: m, Clock: a.clock, CallTimeout: a.o.callTimeout,
 		Intervals: proxy.Intervals{
 			ProvisioningPoll: a.o.provisioningPoll, DeletionPoll: a.o.deletionPoll, DriftPoll: a.o.driftPoll, QuotaRetry: a.o.quotaRetry,
 			Provisioning: a.o.provisioningTimeout, Drain: a.o.drainTimeout,

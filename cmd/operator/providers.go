@@ -38,6 +38,7 @@ func readProviders(path string, types []string) (f providersFile, err error) {
 func (a *app) build(ctx context.Context, file providersFile, m *metrics.Metrics, releaser *proxy.Releaser, turned *func()) (err error) {
 	opened := instrument.OnOpen(func(name, _ string) { releaser.Release(name); (*turned)() })
 	shut := instrument.OnShut(func(string) { (*turned)() })
+	refused := instrument.OnRefusal(m)
 	a.providers, err = registry.Build(ctx, file.entries, a.o.factories(), registry.BuildOptions{
 		Owner:  a.owner,
 		Window: provider.Window{Clock: a.clock, CallTimeout: a.o.callTimeout, Skew: a.o.skewAllowance},
@@ -46,7 +47,7 @@ func (a *app) build(ctx context.Context, file providersFile, m *metrics.Metrics,
 			// The guard is outermost: a call that it refuses is none, neither counted nor traced. Spans are around the
 			// metrics, so that whatever comes to be observed of a call is observed inside of its span.
 			traced := instrument.WithTracing(instrument.WithMetrics(p, name, a.clock, m), name)
-			return instrument.WithGuard(traced, name, a.clock, opened, shut)
+			return instrument.WithGuard(traced, name, a.clock, opened, shut, refused)
 		},
 	})
 	if err != nil {
@@ -63,7 +64,7 @@ type reloading struct {
 }
 
 func (a *app) reloader(file providersFile, m *metrics.Metrics, observer *observe.Observer, releaser *proxy.Releaser) (*reloading, error) {
-	recorder, err := metrics.NewReloads(ctrlmetrics.Registry, a.clock.Now(), m)
+	recorder, err := metrics.NewReloads(ctrlmetrics.Registry, a.clock.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func (a *app) reloader(file providersFile, m *metrics.Metrics, observer *observe
 				releaser.Release(name)
 			}
 			for _, name := range c.Removed {
-				recorder.Removed(name)
+				m.ProviderGone(name)
 			}
 			r.refresh()
 		},

@@ -32,17 +32,16 @@ type acquireBody struct {
 func (s *Server) acquireLease(x *exchange, r *http.Request) {
 	req, failure := s.parseAcquire(r)
 	if failure != nil {
-		s.o.Metrics.LeaseRequest(OutcomeInvalid)
+		s.acquired(x, OutcomeInvalid)
 		x.fail(failure)
 		return
 	}
 	if !x.principal.admits(&req.Query) {
-		s.o.Metrics.LeaseRequest(OutcomeNoMatch)
-		s.noMatch(x, &lease.NoMatchError{})
+		s.noneMatches(x, &lease.NoMatchError{})
 		return
 	}
 	req.Principal = x.principal.Name
-	if req.Wait > 0 {
+	if x.waits = req.Wait > 0; x.waits {
 		s.acquireWaiting(x, r, req)
 		return
 	}
@@ -75,11 +74,10 @@ func (s *Server) acquireWaiting(x *exchange, r *http.Request, req lease.Request)
 	}
 	switch {
 	case !ok:
-		s.o.Metrics.LeaseRequest(OutcomeInvalid)
+		s.acquired(x, OutcomeInvalid)
 		x.unauthorized(presented)
 	case lost:
-		s.o.Metrics.LeaseRequest(OutcomeNoMatch)
-		s.noMatch(x, &lease.NoMatchError{})
+		s.noneMatches(x, &lease.NoMatchError{})
 	default:
 		s.answerAcquire(x, granted, err)
 	}
@@ -91,24 +89,24 @@ func (s *Server) answerAcquire(x *exchange, granted lease.Lease, err error) {
 	switch {
 	case err == nil && !x.principal.sees(granted.Proxy):
 		// Earlier, under the same key, the principal saw it.
-		s.o.Metrics.LeaseRequest(OutcomeInvalid)
+		s.acquired(x, OutcomeInvalid)
 		x.fail(proxyGone())
 	case err == nil:
-		s.o.Metrics.LeaseRequest(OutcomeGranted)
+		s.acquired(x, OutcomeGranted)
 		x.json(http.StatusCreated, s.viewLease(granted))
 	case errors.As(err, &refused):
 		// Who has closed its side may still read: it gets its answer.
 		if errors.Is(err, context.Canceled) {
-			s.o.Metrics.LeaseRequest(OutcomeGone)
+			s.acquired(x, OutcomeGone)
+			s.noMatch(x, refused)
 		} else {
-			s.o.Metrics.LeaseRequest(OutcomeNoMatch)
+			s.noneMatches(x, refused)
 		}
-		s.noMatch(x, refused)
 	case errors.Is(err, context.Canceled):
-		s.o.Metrics.LeaseRequest(OutcomeGone)
+		s.acquired(x, OutcomeGone)
 		x.fail(&apiError{http.StatusServiceUnavailable, "overloaded", "the wait was given up"})
 	default:
-		s.o.Metrics.LeaseRequest(outcomeOf(err))
+		s.acquired(x, outcomeOf(err))
 		if errors.Is(err, lease.ErrOverloaded) {
 			x.Header().Set("Retry-After", retryAfter(maxRetryAfter))
 		}

@@ -172,6 +172,13 @@ func (c *connections) state(conn net.Conn, s http.ConnState) {
 	}
 }
 
+// count returns how many connections are held.
+func (c *connections) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held
+}
+
 // busy returns on how many connections a request is being served.
 func (c *connections) busy() int {
 	c.mu.Lock()

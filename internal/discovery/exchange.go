@@ -17,6 +17,9 @@ type exchange struct {
 	// route is the pattern that matched, empty when none did.
 	route     string
 	principal Principal
+	// began is when the request came; waits: it is one for a lease that may wait for a proxy.
+	began time.Time
+	waits bool
 	// body is nil when the request has none.
 	body *incoming
 }

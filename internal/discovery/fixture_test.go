@@ -239,7 +239,10 @@ type recorder struct {
 	panics   any
 }
 
-func (r *recorder) LeaseRequest(outcome string) {
+func (r *recorder) NoMatch(string)                     {}
+func (r *recorder) Request(string, int, time.Duration) {}
+
+func (r *recorder) LeaseRequest(outcome string, _ bool, _ time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.outcomes = append(r.outcomes, outcome)

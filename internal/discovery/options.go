@@ -29,10 +29,31 @@ const (
 // maxHeaderBytes bounds the request line and the headers; net/http answers 431 beyond it.
 const maxHeaderBytes = 32 << 10
 
-// LeaseMetrics counts the requests for a lease by how they ended. outcome is one of the Outcome constants.
-type LeaseMetrics interface {
-	LeaseRequest(outcome string)
+// Recorder takes in what metrics show of requests. Its methods must not block.
+type Recorder interface {
+	// LeaseRequest is told of every request for a lease: how it ended, one of the Outcome constants, whether it was ready to
+	// wait for a proxy, and how long it took until the answer was known.
+	LeaseRequest(outcome string, waits bool, took time.Duration)
+	// NoMatch is told what kept most of the proxies back that a request with OutcomeNoMatch would have had: one of the Cause
+	// constants.
+	NoMatch(cause string)
+	// Request is told of every request: the pattern of its route, UnmatchedRoute where there is none, the status of its
+	// answer and how long it took.
+	Request(route string, status int, took time.Duration)
 }
+
+// UnmatchedRoute stands for a request that no route is for.
+const UnmatchedRoute = "unmatched"
+
+// What keeps proxies from being leased.
+const (
+	// CauseNoProxy: no proxy matches namespace and selector.
+	CauseNoProxy = "no_proxy"
+	// CauseUnavailable: they are offered to nobody, see fleet.Withheld.
+	CauseUnavailable = "unavailable"
+	CauseAtCapacity  = "at_capacity"
+	CauseCooldown    = "cooldown"
+)
 
 // The outcomes of a request for a lease.
 const (
@@ -62,7 +83,7 @@ type Options struct {
 	// Leading says whether this replica serves; the others answer not_leader. nil for always. It must not block.
 	Leading func() bool
 	// Metrics may be nil.
-	Metrics LeaseMetrics
+	Metrics Recorder
 	Log     logr.Logger
 	// Clock is required.
 	Clock clock.PassiveClock
@@ -124,7 +145,9 @@ func (o *Options) complete() error {
 
 type discard struct{}
 
-func (discard) LeaseRequest(string) {}
+func (discard) LeaseRequest(string, bool, time.Duration) {}
+func (discard) NoMatch(string)                           {}
+func (discard) Request(string, int, time.Duration)       {}
 
 func defaulted[T comparable](field *T, value T) {
 	var zero T

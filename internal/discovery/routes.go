@@ -41,7 +41,7 @@ func (s *Server) routes() handler {
 				x.fail(&apiError{http.StatusMethodNotAllowed, "method_not_allowed", "allowed here: " + allow})
 			case standby && !s.o.Leading():
 				x.fail(notLeader())
-				s.countStandby(pattern, r.Method)
+				s.countStandby(x, r.Method)
 			default:
 				h(x, r)
 			}
@@ -81,10 +81,4 @@ func (m methods) allow() string {
 func (s *Server) healthz(x *exchange, _ *http.Request) {
 	x.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = x.Write([]byte("ok\n"))
-}
-
-func (s *Server) countStandby(pattern, method string) {
-	if pattern == "/v1/leases" && method == http.MethodPost {
-		s.o.Metrics.LeaseRequest(OutcomeNotLeader)
-	}
 }

@@ -21,6 +21,7 @@ type Server struct {
 	lists   *readers
 
 	started atomic.Bool
+	limited atomic.Pointer[connections]
 	// bound is closed when addr or bindErr is set.
 	bound   chan struct{}
 	addr    net.Addr
@@ -34,7 +35,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{o: o, auth: newAuthenticator(o.Token, o.Tokens), bound: make(chan struct{}), lists: newReaders(maxLists)}
-	s.handler = s.recovered(s.traced(s.logged(s.bounded(s.authenticated(s.routes())))))
+	s.handler = s.recovered(s.measured(s.traced(s.logged(s.bounded(s.authenticated(s.routes()))))))
 	return s, nil
 }
 
@@ -43,6 +44,14 @@ func (s *Server) Handler() http.Handler { return s.handler }
 
 // NeedLeaderElection lets standbys serve too: they answer not_leader, so that a client never hangs on one.
 func (s *Server) NeedLeaderElection() bool { return false }
+
+// Connections returns how many connections the server holds. It does not block.
+func (s *Server) Connections() int {
+	if c := s.limited.Load(); c != nil {
+		return c.count()
+	}
+	return 0
+}
 
 // Addr returns the address that the server listens on. It blocks until there is one, Start failed, or ctx ended.
 func (s *Server) Addr(ctx context.Context) (net.Addr, error) {
@@ -85,6 +94,7 @@ func (s *Server) Start(ctx context.Context) error {
 		DisableGeneralOptionsHandler: true,
 	}
 	limited := newConnections(listener, s.o.MaxConnections)
+	s.limited.Store(limited)
 	server.ConnState, server.ConnContext = limited.state, limited.context
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(limited) }()

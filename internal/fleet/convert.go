@@ -56,6 +56,9 @@ func (p *Proxy) fromManaged(o *v1alpha1.Proxy, provisioned *metav1.Condition) {
 	p.ExitAddress = o.Status.ExitAddress
 	if provisioned != nil {
 		p.ObservedAt = provisioned.LastTransitionTime.Time
+		if !p.Provisioned {
+			p.Missing = provisioned.Reason
+		}
 	}
 }
 

@@ -85,6 +85,14 @@ const (
 	WithheldGone        Withheld = "instance gone"
 )
 
+// WithheldAll returns every reason but WithheldNot.
+func WithheldAll() []Withheld {
+	return []Withheld{
+		WithheldDeleting, WithheldCordoned, WithheldDraining, WithheldUnavailable, WithheldCredentials, WithheldUnprobed, WithheldUnhealthy,
+		WithheldAddress, WithheldGone,
+	}
+}
+
 // Proxy is an immutable snapshot of one Proxy object. Nobody may change it or what it points to.
 type Proxy struct {
 	Key        types.NamespacedName
@@ -107,8 +115,11 @@ type Proxy struct {
 	Replacing bool
 	// Provisioned mirrors the condition: the instance is there and is the one on record.
 	Provisioned bool
-	Phase       v1alpha1.Phase
-	Probe       v1alpha1.Probe
+	// Missing is the reason of that condition while a Managed Proxy is not provisioned, empty for the first pass and for all
+	// others.
+	Missing string
+	Phase   v1alpha1.Phase
+	Probe   v1alpha1.Probe
 	// Credentials are what the proxy asks of clients; nil when the spec names none or they cannot be read.
 	Credentials *provider.Credentials
 	// Next are the credentials that the spec names by now, while the proxy is still offered with those from before; nil

@@ -32,6 +32,7 @@ func (c *Collector) collect(ctx context.Context, h registry.Handle, l listing, l
 		owner: c.o.Owner, namespace: c.o.Namespace, unread: l.Unread, live: live, before: m.dead, now: now, minAge: c.o.MinAge,
 	}, &r)
 	m.saw(dead)
+	c.o.Metrics.Orphans(h.Name, len(dead))
 	log.V(1).Info("instances judged", "provider", h.Name, "verdicts", r.Verdicts)
 	if c.breaker(ctx, &r, m, doomed, instances) {
 		c.removeAll(ctx, h, doomed, &r)

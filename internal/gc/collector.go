@@ -72,7 +72,7 @@ func (c *Collector) Sweep(ctx context.Context) Report {
 	}
 	ctx, span := tracing.StartSpan(ctx, "gc.sweep", trace.WithNewRoot())
 	defer span.End()
-	caller := ctx
+	caller, began := ctx, c.o.Clock.Now()
 	ctx, cancel := context.WithTimeout(caller, c.o.Interval)
 	defer cancel()
 	handles := c.o.Providers.All()
@@ -90,7 +90,8 @@ func (c *Collector) Sweep(ctx context.Context) Report {
 	each(handles, func(i int, h registry.Handle) {
 		report.Providers[i] = c.collect(ctx, h, listings[i], live, now)
 	})
-	c.o.Metrics.Swept(c.o.Clock.Now())
+	ended := c.o.Clock.Now()
+	c.o.Metrics.Swept(ended, ended.Sub(began))
 	return report
 }
 
@@ -116,10 +117,10 @@ func (c *Collector) keep(handles []registry.Handle) {
 			c.memory[h.Name] = &memory{}
 		}
 	}
-	for name, m := range c.memory {
+	for name := range c.memory {
 		if !configured.has(name) {
-			c.closeBreaker(name, m)
 			delete(c.memory, name)
+			c.o.Metrics.ProviderGone(name)
 		}
 	}
 }

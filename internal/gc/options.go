@@ -44,8 +44,12 @@ type Recorder interface {
 	// BreakerHeld says that the breaker holds so many orphans back under that digest; 0 and "" that it holds none, or
 	// that the provider is gone.
 	BreakerHeld(provider string, orphans int, digest string)
-	// Swept is told when a sweep that was not skipped ended.
-	Swept(at time.Time)
+	// Orphans says how many instances of the provider had no Proxy in the last sweep, also those that may not be deleted yet.
+	Orphans(provider string, found int)
+	// ProviderGone is told that there is no such provider any more.
+	ProviderGone(provider string)
+	// Swept is told when a sweep that was not skipped ended, and how long it took.
+	Swept(at time.Time, took time.Duration)
 }
 
 // Events publishes Events; the manager's recorders for events.k8s.io satisfy it.
@@ -131,7 +135,9 @@ type unrecorded struct{}
 func (unrecorded) OrphanDeleted(string)            {}
 func (unrecorded) CollectionFailed(string, string) {}
 func (unrecorded) BreakerHeld(string, int, string) {}
-func (unrecorded) Swept(time.Time)                 {}
+func (unrecorded) Orphans(string, int)             {}
+func (unrecorded) ProviderGone(string)             {}
+func (unrecorded) Swept(time.Time, time.Duration)  {}
 
 type unpublished struct{}
 

@@ -283,7 +283,11 @@ func (r *recorder) BreakerHeld(provider string, n int, digest string) {
 	r.note("held %s %d %s", provider, n, digest)
 }
 
-func (r *recorder) Swept(at time.Time) {
+func (r *recorder) Orphans(string, int) {}
+
+func (r *recorder) ProviderGone(name string) { r.BreakerHeld(name, 0, "") }
+
+func (r *recorder) Swept(at time.Time, _ time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.swept = append(r.swept, at)

@@ -101,6 +101,7 @@ func (l *Ledger) bury(r *record, how ending, at time.Time) {
 	if r.key != (keyName{}) {
 		delete(l.keys, r.key)
 	}
+	l.tally.end(how)
 	r.ended, r.forget = how, at.Add(l.o.CooldownWindow)
 	l.ended.push(r)
 	for l.ended.Len() > l.o.MaxRemembered {

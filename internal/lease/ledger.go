@@ -75,6 +75,7 @@ type Ledger struct {
 	hold    hold
 	queue   waiters
 	keys    map[keyName]*record
+	tally   tally
 
 	live    queue[*record]
 	ended   queue[*record]
@@ -110,6 +111,7 @@ func New(o Options) (*Ledger, error) {
 		keys:     map[keyName]*record{},
 		hold:     hold{lasts: o.StartupHold},
 		queue:    newWaiters(),
+		tally:    tally{reports: map[Result]uint64{}},
 	}
 	l.live.at, l.live.place = func(r *record) time.Time { return r.expires }, func(r *record) *int { return &r.inLive }
 	l.ended.at, l.ended.place = func(r *record) time.Time { return r.forget }, func(r *record) *int { return &r.inEnded }

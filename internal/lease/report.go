@@ -26,6 +26,7 @@ func (l *Ledger) Report(id, principal string, result Result, target string) erro
 	if r == nil || r.principal != principal {
 		return ErrUnknownLease
 	}
+	l.tally.reports[result]++
 	if result == ResultOK || l.accounts[r.account.key] != r.account {
 		return nil
 	}

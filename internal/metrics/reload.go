@@ -12,12 +12,10 @@ type Reloads struct {
 	successful prometheus.Gauge
 	refused    prometheus.Gauge
 	succeeded  prometheus.Gauge
-	calls      *Metrics
 }
 
-// NewReloads registers them with r. start is when the configuration was read that is in force. calls are those whose series
-// end with an entry.
-func NewReloads(r prometheus.Registerer, start time.Time, calls *Metrics) (*Reloads, error) {
+// NewReloads registers them with r. start is when the configuration was read that is in force.
+func NewReloads(r prometheus.Registerer, start time.Time) (*Reloads, error) {
 	m := &Reloads{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: prefix + "provider_config_reloads_total",
@@ -33,7 +31,6 @@ func NewReloads(r prometheus.Registerer, start time.Time, calls *Metrics) (*Relo
 			Name: prefix + "provider_config_last_reload_success_timestamp_seconds",
 			Help: "When what the providers' configuration says was last put in force.",
 		}),
-		calls: calls,
 	}
 	for _, c := range []prometheus.Collector{m.total, m.successful, m.refused, m.succeeded} {
 		if err := r.Register(c); err != nil {
@@ -58,12 +55,4 @@ func (m *Reloads) Reloaded(result string, refused int, at time.Time) {
 	}
 	m.successful.Set(1)
 	m.succeeded.Set(float64(at.Unix()))
-}
-
-// Removed drops the series of an entry that was taken out.
-func (m *Reloads) Removed(name string) {
-	labels := prometheus.Labels{"provider": name}
-	m.calls.providerRequests.DeletePartialMatch(labels)
-	m.calls.providerDuration.DeletePartialMatch(labels)
-	m.calls.gcHeld.DeletePartialMatch(labels)
 }

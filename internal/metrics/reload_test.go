@@ -1,7 +1,6 @@
 package metrics_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +13,7 @@ var _ reload.Recorder = (*metrics.Reloads)(nil)
 func TestReloads(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	m, err := metrics.NewReloads(f.registry, time.Unix(100, 0), f.Metrics)
+	m, err := metrics.NewReloads(f.registry, time.Unix(100, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,21 +31,4 @@ func TestReloads(t *testing.T) {
 	wants("invalid", "0", "0", "100", p+`reloads_total{result="invalid"} 1`)
 	m.Reloaded(reload.Success, 0, time.Unix(400, 0))
 	wants("in force", "1", "0", "400", p+`reloads_total{result="success"} 1`)
-
-	for _, name := range []string{"gone", "stays"} {
-		f.ProviderRequest(name, "list", "ok", time.Second)
-		f.BreakerHeld(name, 3, "0123456789abcdef")
-	}
-	m.Removed("gone")
-	shown := map[string]int{}
-	for _, line := range f.scrape(t) {
-		for _, name := range []string{"gone", "stays"} {
-			if strings.Contains(line, `provider="`+name+`"`) {
-				shown[name]++
-			}
-		}
-	}
-	if shown["gone"] > 0 || shown["stays"] == 0 {
-		t.Errorf("series by entry: %v", shown)
-	}
 }

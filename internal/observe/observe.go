@@ -4,6 +4,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ type Providers interface {
 	All() []registry.Handle
 }
 
-// Options are what an Observer needs; all are required.
+// Options are what an Observer needs; all but Metrics are required.
 type Options struct {
 	Providers Providers
 	Store     *fleet.Store
@@ -35,7 +36,22 @@ type Options struct {
 	CallTimeout time.Duration
 	// Wake asks for a pass over a Proxy. It must not block.
 	Wake func(types.NamespacedName)
+	// Metrics may be nil.
+	Metrics Recorder
 }
+
+// Recorder takes in what metrics show of lists. Its methods must not block.
+type Recorder interface {
+	// Listed is told of a list that succeeded: how many instances it showed and when it began.
+	Listed(providerName string, instances int, began time.Time)
+	// ListFailed is told of one that did not.
+	ListFailed(providerName string)
+}
+
+type unrecorded struct{}
+
+func (unrecorded) Listed(string, int, time.Time) {}
+func (unrecorded) ListFailed(string)             {}
 
 // Observer lists providers and remembers what it saw.
 type Observer struct {
@@ -56,6 +72,9 @@ type answer struct {
 
 // New returns an observer.
 func New(o Options) *Observer {
+	if o.Metrics == nil {
+		o.Metrics = unrecorded{}
+	}
 	return &Observer{
 		o: o, nudge: make(chan struct{}, 1),
 		current: map[string]provider.Provider{}, seen: map[string]answer{}, told: map[string]map[string]told{},
@@ -125,6 +144,7 @@ func (o *Observer) look(ctx context.Context, h registry.Handle) {
 	at := o.o.Clock.Now() // before the call: what the list shows is at least that new
 	listing, err := h.Provider.ListByTag(ctx)
 	if err != nil {
+		o.failed(ctx, h)
 		ctrl.LoggerFrom(ctx).V(1).Info("listing instances failed", "provider", h.Name, "class", provider.ClassName(err), "error", err.Error())
 		return
 	}
@@ -136,6 +156,7 @@ func (o *Observer) look(ctx context.Context, h registry.Handle) {
 	counts := o.current[h.Name] == h.Provider
 	if counts {
 		o.seen[h.Name] = answer{at: at, byUID: byUID}
+		o.o.Metrics.Listed(h.Name, len(listing.Instances), at)
 		o.outdate(h.Name, at)
 	}
 	o.mu.Unlock()
@@ -149,6 +170,18 @@ func (o *Observer) look(ctx context.Context, h registry.Handle) {
 		if concerns(p, byUID[p.UID], listing.Unread) {
 			o.o.Wake(p.Key)
 		}
+	}
+}
+
+// failed counts a list that failed, unless the operator is stopping or the entry was rebuilt or taken out meanwhile.
+func (o *Observer) failed(ctx context.Context, h registry.Handle) {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	if o.current[h.Name] == h.Provider {
+		o.o.Metrics.ListFailed(h.Name)
 	}
 }
 

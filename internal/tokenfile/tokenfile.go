@@ -134,6 +134,7 @@ type Tokens struct {
 	watcher filewatch.Watcher
 	log     logr.Logger
 	now     atomic.Pointer[byHash]
+	refused atomic.Bool
 }
 
 // Load reads the file, which must be right.
@@ -158,6 +159,9 @@ func (t *Tokens) Principal(hash [sha256.Size]byte) (discovery.Principal, bool) {
 	return p, ok
 }
 
+// Accepted reports whether the content that the file had last could be used. It does not block.
+func (t *Tokens) Accepted() bool { return !t.refused.Load() }
+
 // Start takes over changes of the file until ctx ends. A content that is wrong changes nothing but the log.
 func (t *Tokens) Start(ctx context.Context) error { return t.watcher.Run(ctx) }
 
@@ -169,6 +173,7 @@ func (t *Tokens) changed(data []byte, err error) {
 	if err == nil {
 		set, err = parse(data)
 	}
+	t.refused.Store(err != nil)
 	if err != nil {
 		t.log.Error(err, "the token file cannot be used; the tokens before stay in force", "file", t.watcher.Path)
 		return

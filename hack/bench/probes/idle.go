@@ -10,6 +10,7 @@ import (
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 	"github.com/egress-proxies/egress-proxies-operator/internal/health"
+	"github.com/egress-proxies/egress-proxies-operator/internal/lease"
 	"github.com/egress-proxies/egress-proxies-operator/internal/metrics"
 )
 
@@ -38,7 +39,7 @@ type meter struct {
 // probeNothing is an engine with the operator's own metrics, under the real clock.
 func probeNothing(ctx context.Context) error {
 	store, prober := newFleet(fleetSize, probeEvery(interval, nil), nowhere), &noProbe{}
-	recorder, err := metrics.New(prometheus.NewRegistry(), store, func() int { return 0 })
+	recorder, err := metrics.New(prometheus.NewRegistry(), store, func() lease.Stats { return lease.Stats{} })
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/health"
+	"github.com/egress-proxies/egress-proxies-operator/internal/lease"
 	"github.com/egress-proxies/egress-proxies-operator/internal/metrics"
 )
 
@@ -97,7 +98,7 @@ func probeFleet(ctx context.Context, arg string) error {
 		return err
 	}
 	store := newFleet(fleetSize, probeEvery(interval, r.CA), r)
-	recorder, err := metrics.New(prometheus.NewRegistry(), store, func() int { return 0 })
+	recorder, err := metrics.New(prometheus.NewRegistry(), store, func() lease.Stats { return lease.Stats{} })
 	if err != nil {
 		return err
 	}

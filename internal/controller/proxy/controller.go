@@ -72,7 +72,7 @@ type Intervals struct {
 	Drain time.Duration
 }
 
-// Reconciler reconciles Proxies. All fields but Random are required.
+// Reconciler reconciles Proxies. All fields but Metrics and Random are required.
 type Reconciler struct {
 	// Client reads from the cache and writes; Live reads from the API server.
 	Client client.Client
@@ -87,6 +87,7 @@ type Reconciler struct {
 	Fleet        Fleet
 	Leases       Leases
 	Events       events.EventRecorder
+	Metrics      Recorder
 	Clock        clock.PassiveClock
 	// CallTimeout bounds one backend call and the window in which a Create may be sent.
 	CallTimeout time.Duration
@@ -119,11 +120,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	log := ctrl.LoggerFrom(ctx).V(1)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// Somebody wrote in between: what this pass saw is old, so nothing of it counts.
+		ps.metrics().Pass(ps.sightLabel(), PassDropped)
 		log.Info("pass dropped", "seen", ps.seen, "because", err.Error())
 		return ps.again(time.Second), nil
 	}
+	ps.metrics().Pass(ps.sightLabel(), passResult(err))
 	log.Info("pass", "seen", ps.seen, "phase", ps.p.Status.Phase, "again", res.RequeueAfter.String())
 	return res, err
+}
+
+func passResult(err error) string {
+	if err != nil {
+		return PassError
+	}
+	return PassOK
 }
 
 func (ps *pass) run(ctx context.Context) (ctrl.Result, error) {

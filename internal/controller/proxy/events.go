@@ -63,6 +63,7 @@ func (ps *pass) announceGone(ctx context.Context, before *v1alpha1.Proxy, now *m
 	if now.Reason == v1alpha1.ReasonReplacing {
 		note += "; " + now.Message
 	}
+	ps.metrics().InstanceLost(ps.handle.Name)
 	ps.event(ctx, corev1.EventTypeWarning, "InstanceGone", "Reconcile", note)
 	ps.gone = ""
 	ps.r.memory.with(ps.key, func(e *entry) { e.toldGone = before.Status.Instance.Attempt })

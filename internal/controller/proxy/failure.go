@@ -42,7 +42,7 @@ func (f failure) wait(n int) time.Duration {
 	return min(f.first<<n, f.limit)
 }
 
-// failureOf classifies err: the one place where an error's class turns into a reason and a wait.
+// failureOf classifies err, and counts it: the one place where an error's class turns into a reason and a wait.
 func (ps *pass) failureOf(err error) failure {
 	f := failure{message: provider.Cause(err)}
 	switch provider.Class(err) {
@@ -70,6 +70,7 @@ func (ps *pass) failureOf(err error) failure {
 		f.limit, f.shut = f.first, instrument.IsShut(err)
 		f.asked = !f.shut
 	}
+	ps.metrics().Failure(ps.handle.Name, f.reason)
 	return f
 }
 

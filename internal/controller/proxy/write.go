@@ -119,6 +119,7 @@ func (ps *pass) patchStatus(ctx context.Context) error {
 	}
 	ps.r.memory.with(ps.key, func(e *entry) { e.written = ps.r.Clock.Now() })
 	ps.base = ps.p.DeepCopy()
+	ps.count(before, ps.p)
 	ps.announce(ctx, before, ps.p)
 	return nil
 }

@@ -68,6 +68,7 @@ type guarded struct {
 	planner  provider.PlanTargeter // nil: Plan asks nobody
 	onOpen   func(providerName, target string)
 	onShut   func(providerName string)
+	refusals RefusalRecorder // nil: nobody counts
 
 	mu      sync.Mutex
 	last    order

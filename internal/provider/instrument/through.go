@@ -15,6 +15,7 @@ func (g *guarded) planFreely(ctx context.Context, req provider.CreateRequest) (s
 	g.mu.Lock()
 	if err := g.retiring(ps, "plan", ""); err != nil {
 		g.mu.Unlock()
+		g.refused(RefusedRetired)
 		return "", err
 	}
 	began := g.next()
@@ -120,12 +121,15 @@ func (g *guarded) enter(ctx context.Context, op, id, name string) (leave func(),
 		}
 	}
 	if err := g.retiring(ps, op, id); err != nil {
+		g.refused(RefusedRetired)
 		return nil, 0, 0, err
 	}
 	if why, ok := g.admitted(name); !ok {
+		g.refused(why.word())
 		return nil, 0, 0, g.refuse(op, id, listTarget, why, nil)
 	}
 	if why, ok := g.target(name).enter(g.clock.Now()); !ok {
+		g.refused(why.word())
 		return nil, 0, 0, g.refuse(op, id, name, why, nil)
 	}
 	g.use(1)

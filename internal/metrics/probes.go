@@ -1,0 +1,122 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/health"
+)
+
+// Probes are the metrics of the health engine.
+type Probes struct {
+	duration prometheus.Histogram
+	last     *prometheus.GaugeVec
+	failures *prometheus.CounterVec
+	refusals *prometheus.CounterVec
+	results  *prometheus.CounterVec
+	shared   prometheus.Gauge
+}
+
+func newProbes(s *set) *Probes {
+	p := &Probes{
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: prefix + "healthcheck_duration_seconds", Help: "Duration of probes, the whole fleet's.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 12),
+		}),
+		last:     s.gauge("healthcheck_last_duration_seconds", "Duration of the last probe of a proxy.", "namespace", "proxy"),
+		failures: s.counter("healthcheck_failures_total", "Failed probes of a proxy.", "namespace", "proxy"),
+		refusals: s.counter("healthcheck_target_refusals_total", "Probes of a proxy whose target answered 401, 403 or 429 through it.", "namespace", "proxy"),
+		results:  s.counter("healthcheck_results_total", "Probes of the whole fleet by the reason that the condition Healthy shows for them.", "reason"),
+		shared: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: prefix + "healthcheck_shared_causes", Help: "Probe URLs whose verdicts are held because most proxies and the judge URL fail.",
+		}),
+	}
+	s.add(p.duration, p.shared)
+	return p
+}
+
+// ObserveProbe counts one probe.
+func (p *Probes) ObserveProbe(namespace, name string, took time.Duration, ok bool, reason string) {
+	p.duration.Observe(took.Seconds())
+	p.results.WithLabelValues(reason).Inc()
+	p.last.WithLabelValues(namespace, name).Set(took.Seconds())
+	failures := p.failures.WithLabelValues(namespace, name)
+	if !ok {
+		failures.Inc()
+	}
+}
+
+// ObserveTargetRefusal counts one probe that passed through the proxy to a target that refused it.
+func (p *Probes) ObserveTargetRefusal(namespace, name string) {
+	p.refusals.WithLabelValues(namespace, name).Inc()
+}
+
+// SetSharedCauses shows for how many probe URLs verdicts are held.
+func (p *Probes) SetSharedCauses(urls int) { p.shared.Set(float64(urls)) }
+
+// Forget drops the series of one proxy.
+func (p *Probes) Forget(namespace, name string) {
+	p.last.DeleteLabelValues(namespace, name)
+	p.failures.DeleteLabelValues(namespace, name)
+	p.refusals.DeleteLabelValues(namespace, name)
+}
+
+// Engine is what is looked up of the health engine.
+type Engine interface {
+	Lanes() []health.LaneStats
+	JudgeUp() (up, known bool)
+}
+
+// RegisterEngine registers with r how busy the engine is; it is asked at every scrape.
+func RegisterEngine(r prometheus.Registerer, e Engine) error {
+	s := &set{r: r}
+	s.add(engine{e})
+	return s.err()
+}
+
+type engine struct{ Engine }
+
+func inFlightDesc() *prometheus.Desc {
+	return described("healthcheck_probes_in_flight", "Probes under way. The lane fast is for targets that were not failing, slow for those that "+
+		"were and for probes that take long.", "lane")
+}
+
+func limitDesc() *prometheus.Desc {
+	return described("healthcheck_probes_limit", "Probes that may be under way at one time.", "lane")
+}
+
+func overdueDesc() *prometheus.Desc {
+	return described("healthcheck_probes_overdue", "Probes that are due and have not begun.", "lane")
+}
+
+func delayDesc() *prometheus.Desc {
+	return described("healthcheck_delay_seconds", "How late the probe is that has been due for longest.", "lane")
+}
+
+func judgeDesc() *prometheus.Desc {
+	return described("healthcheck_judge_up", "1 while the judge URL is answered, else 0; absent without one.")
+}
+
+// Describe implements prometheus.Collector.
+func (engine) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []func() *prometheus.Desc{inFlightDesc, limitDesc, overdueDesc, delayDesc, judgeDesc} {
+		out <- d()
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (e engine) Collect(out chan<- prometheus.Metric) {
+	for _, l := range e.Lanes() {
+		out <- gaugeOf(inFlightDesc(), l.InFlight, l.Name)
+		out <- gaugeOf(limitDesc(), l.Limit, l.Name)
+		out <- gaugeOf(overdueDesc(), l.Overdue, l.Name)
+		out <- prometheus.MustNewConstMetric(delayDesc(), prometheus.GaugeValue, l.Delay.Seconds(), l.Name)
+	}
+	up, known := e.JudgeUp()
+	switch {
+	case known && up:
+		out <- gaugeOf(judgeDesc(), 1)
+	case known:
+		out <- gaugeOf(judgeDesc(), 0)
+	}
+}

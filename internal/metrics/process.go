@@ -1,0 +1,36 @@
+package metrics
+
+import (
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Build says what the process was built from.
+type Build struct{ Version, Revision string }
+
+// RegisterProcess registers with r what the process is. leading is asked at every scrape.
+func RegisterProcess(r prometheus.Registerer, b Build, leading func() bool) error {
+	s := &set{r: r}
+	s.value("leader", "1 while this replica may grant leases and change instances, else 0.", func() float64 {
+		if leading() {
+			return 1
+		}
+		return 0
+	})
+	s.gauge("build_info", "1, with what the process was built from.", "version", "revision", "goversion").
+		WithLabelValues(b.Version, b.Revision, runtime.Version()).Set(1)
+	return s.err()
+}
+
+// RegisterTokens registers with r whether the token file's last content is in force; accepted is asked at every scrape.
+func RegisterTokens(r prometheus.Registerer, accepted func() bool) error {
+	s := &set{r: r}
+	s.value("token_file_last_reload_successful", "1 while what the token file says is in force, else 0; absent without one.", func() float64 {
+		if accepted() {
+			return 1
+		}
+		return 0
+	})
+	return s.err()
+}
