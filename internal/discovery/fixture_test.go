@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -236,16 +237,29 @@ func (b *logBuffer) String() string {
 type recorder struct {
 	mu       sync.Mutex
 	outcomes []string
+	acquired []string // with what is measured besides
+	causes   []string
+	requests []string
 	panics   any
 }
 
-func (r *recorder) NoMatch(string)                     {}
-func (r *recorder) Request(string, int, time.Duration) {}
+func (r *recorder) NoMatch(cause string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.causes = append(r.causes, cause)
+}
 
-func (r *recorder) LeaseRequest(outcome string, _ bool, _ time.Duration) {
+func (r *recorder) Request(route string, status int, took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.requests = append(r.requests, fmt.Sprint(route, " ", status, " ", took))
+}
+
+func (r *recorder) LeaseRequest(outcome string, waits bool, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.outcomes = append(r.outcomes, outcome)
+	r.acquired = append(r.acquired, fmt.Sprint(outcome, " ", waits, " ", took))
 	if r.panics != nil {
 		panic(r.panics)
 	}

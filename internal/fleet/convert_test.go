@@ -192,3 +192,24 @@ func TestEndpointText(t *testing.T) {
 		}
 	}
 }
+
+func TestWhyAProxyIsMissing(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.Proxy)
+		want   string
+	}{
+		"not provisioned": {func(*v1alpha1.Proxy) {}, v1alpha1.ReasonQuotaExceeded},
+		"provisioned":     {func(p *v1alpha1.Proxy) { p.Status.Conditions[0].Status = metav1.ConditionTrue }, ""},
+		"no pass yet":     {func(p *v1alpha1.Proxy) { p.Status.Conditions = nil }, ""},
+		"External":        {func(p *v1alpha1.Proxy) { p.Spec.Mode = v1alpha1.ModeExternal }, ""},
+	} {
+		p := &v1alpha1.Proxy{Spec: v1alpha1.ProxySpec{Mode: v1alpha1.ModeManaged, Provider: "cloud"}}
+		p.Status.Conditions = []metav1.Condition{{
+			Type: v1alpha1.ConditionProvisioned, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonQuotaExceeded,
+		}}
+		c.change(p)
+		if got := fleet.FromObject(p, nil).Missing; got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -152,7 +152,7 @@ func TestTheBreakersGaugeGoesWithItsProvider(t *testing.T) {
 	x.entries = nil
 	x.sweepAll()
 	x.sweepAll()
-	if got := x.metrics.take(); !slices.Equal(got, []string{"held cloud 0 "}) {
+	if got := x.metrics.take(); !slices.Equal(got, []string{"gone cloud"}) {
 		t.Errorf("metrics: %q", got)
 	}
 }

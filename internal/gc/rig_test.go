@@ -75,7 +75,7 @@ func newRig(t *testing.T, opts providertest.BackendOptions, change ...func(*gc.O
 	clk := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	x := &rig{
 		t: t, ns: ns.Name, client: c, live: &reader{Reader: c}, clock: clk,
-		backend: providertest.NewBackend(providertest.KindGCP, clk, opts), metrics: &recorder{}, events: &events{}, logs: &logs{},
+		backend: providertest.NewBackend(providertest.KindGCP, clk, opts), metrics: &recorder{orphans: map[string]int{}}, events: &events{}, logs: &logs{},
 	}
 	x.entry(cloud, x.provider(mine()))
 	x.restart(change...)
@@ -269,6 +269,9 @@ type recorder struct {
 	mu    sync.Mutex
 	lines []string
 	swept []time.Time
+	// orphans of the last sweep, by provider; took is how long it was.
+	orphans map[string]int
+	took    time.Duration
 }
 
 func (r *recorder) note(format string, args ...any) {
@@ -283,13 +286,18 @@ func (r *recorder) BreakerHeld(provider string, n int, digest string) {
 	r.note("held %s %d %s", provider, n, digest)
 }
 
-func (r *recorder) Orphans(string, int) {}
-
-func (r *recorder) ProviderGone(name string) { r.BreakerHeld(name, 0, "") }
-
-func (r *recorder) Swept(at time.Time, _ time.Duration) {
+func (r *recorder) Orphans(provider string, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.orphans[provider] = n
+}
+
+func (r *recorder) ProviderGone(provider string) { r.note("gone %s", provider) }
+
+func (r *recorder) Swept(at time.Time, took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.took = took
 	r.swept = append(r.swept, at)
 }
 

@@ -207,7 +207,7 @@ func TestASweepIsBoundedByTheInterval(t *testing.T) {
 // Pages that each come in time may still take too long together; that must not go unnoticed.
 func TestAListOfProxiesThatOutlastsTheIntervalIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, m, live := fake(cloud), &recorder{}, oneProxy()
+		f, m, live := fake(cloud), &recorder{orphans: map[string]int{}}, oneProxy()
 		live.list = func(ctx ctxT, list client.ObjectList, _ ...client.ListOption) error {
 			select {
 			case <-ctx.Done():
@@ -229,7 +229,7 @@ func TestAListOfProxiesThatOutlastsTheIntervalIsAFailure(t *testing.T) {
 
 func TestTheEndOfTheContextEndsASweepAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, m := fake(cloud), &recorder{}
+		f, m := fake(cloud), &recorder{orphans: map[string]int{}}
 		f.ListFunc = hang
 		live := oneProxy()
 		live.list = func(ctx ctxT, _ client.ObjectList, _ ...client.ListOption) error { return ctx.Err() }

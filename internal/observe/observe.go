@@ -46,12 +46,15 @@ type Recorder interface {
 	Listed(providerName string, instances int, began time.Time)
 	// ListFailed is told of one that did not.
 	ListFailed(providerName string)
+	// ProviderGone is told that there is no such entry any more. Nothing about it follows.
+	ProviderGone(providerName string)
 }
 
 type unrecorded struct{}
 
 func (unrecorded) Listed(string, int, time.Time) {}
 func (unrecorded) ListFailed(string)             {}
+func (unrecorded) ProviderGone(string)           {}
 
 // Observer lists providers and remembers what it saw.
 type Observer struct {

@@ -48,6 +48,7 @@ type rig struct {
 	mu      sync.Mutex
 	entries []registry.Handle
 	woken   map[types.NamespacedName]int
+	heard   []string
 	n       int
 }
 
@@ -71,6 +72,7 @@ func observing(t *testing.T, timeout time.Duration, test func(t *testing.T, x *r
 		x.entry("cloud", providertest.BackendOptions{})
 		x.observer = observe.New(observe.Options{
 			Providers: x, Store: x.store, Clock: clock.RealClock{}, Interval: interval, CallTimeout: timeout, Wake: x.wake,
+			Metrics: x,
 		})
 		test(t, x)
 		x.stop()

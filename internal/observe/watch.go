@@ -93,6 +93,7 @@ func (o *Observer) adopt(handles []registry.Handle) (fresh map[string]struct{}) 
 		if o.current[name] == nil {
 			delete(o.seen, name)
 			delete(o.told, name)
+			o.o.Metrics.ProviderGone(name)
 		}
 	}
 	return fresh

@@ -137,7 +137,7 @@ func TestTokensAreRotatedLive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	must(t, os.WriteFile(path, content(secret), 0o600))
 	r := start(t, path)
-	if !r.knows(secret) || r.knows("somebody-else-entirely") {
+	if !r.set.Accepted() || !r.knows(secret) || r.knows("somebody-else-entirely") {
 		t.Fatal("the first content is not in force")
 	}
 	must(t, os.WriteFile(path, content(secret+"-2"), 0o600))
@@ -159,6 +159,9 @@ func TestTokensAreRotatedLive(t *testing.T) {
 		before := strings.Count(r.logged(), "stay in force")
 		spoil()
 		r.until(what, func() bool { return strings.Count(r.logged(), "stay in force") > before })
+		if r.set.Accepted() {
+			t.Errorf("%s: it counts as accepted", what)
+		}
 		if !r.knows(secret + "-3") {
 			t.Errorf("%s: the tokens before are out of force", what)
 		}
@@ -168,7 +171,7 @@ func TestTokensAreRotatedLive(t *testing.T) {
 		r.until(what+", mended", func() bool { return strings.Count(r.logged(), "was read again") > again })
 	}
 	must(t, os.WriteFile(path, content(secret+"-4"), 0o600))
-	r.until("mended", func() bool { return r.knows(secret + "-4") })
+	r.until("mended", func() bool { return r.knows(secret+"-4") && r.set.Accepted() })
 	if strings.Contains(r.logged(), secret) {
 		t.Errorf("the log shows a token:\n%s", r.logged())
 	}
