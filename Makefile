@@ -103,6 +103,15 @@ demo-gcp: build controlplane ## Show the whole system with VMs of an emulated Co
 	$(GO) build -o bin/demo ./hack/demo
 	@DEMO=$(DEMO) DEMO_BIN=$(CURDIR)/bin exec bin/demo gcp
 
+.PHONY: monitoring
+monitoring: controlplane ## Prove dashboard, alerts and their pages on a real run with a real Prometheus (see hack/install).
+	$(GO) run ./hack/monitoring
+	$(GO) -C hack/monitoring/plot test ./...
+
+.PHONY: monitoring-picture
+monitoring-picture: controlplane ## The same, and draw docs/images/dashboard.png.
+	$(GO) run ./hack/monitoring -picture docs/images/dashboard.png
+
 .PHONY: bench
 bench: ## Run the benchmarks; prints `bench <name> <value>`.
 	$(GO) run ./hack/bench
