@@ -120,6 +120,7 @@ func startOperatorOn(t *testing.T, kubeconfig, providers string, args ...string)
 	go func() { p.ended <- p.Wait() }()
 	t.Cleanup(func() {
 		_ = p.Process.Kill()
+		p.checkLog(t)
 		if t.Failed() {
 			t.Logf("operator's log:\n%s", p.log)
 		}

@@ -90,6 +90,7 @@ func ownTemporaryFiles(log logr.Logger) (remove func()) {
 func newLogger(o *options) (logr.Logger, error) {
 	c := zap.NewProductionConfig()
 	c.EncoderConfig.EncodeTime = zapcore.ISO8601TimeEncoder
+	c.EncoderConfig.EncodeLevel = encodeLevel
 	c.DisableStacktrace, c.DisableCaller, c.Sampling = true, true, nil
 	if o.logFormat == "console" {
 		c.Encoding = "console"
@@ -99,7 +100,13 @@ func newLogger(o *options) (logr.Logger, error) {
 	if err != nil {
 		return logr.Logger{}, err
 	}
-	return zapr.NewLogger(z), nil
+	return zapr.NewLoggerWithOptions(z, zapr.LogInfoLevel("v")), nil
+}
+
+// encodeLevel calls every V(n) debug: zap would write Level(-2), which nobody who collects logs takes for a level. The key v
+// has the number.
+func encodeLevel(l zapcore.Level, e zapcore.PrimitiveArrayEncoder) {
+	zapcore.LowercaseLevelEncoder(max(l, zapcore.DebugLevel), e)
 }
 
 func versionText() string {

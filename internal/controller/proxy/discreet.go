@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-logr/logr"
 
@@ -76,24 +77,40 @@ func (s *discreetSink) WithCallDepth(depth int) logr.LogSink {
 	return s
 }
 
-// hide returns a copy in which texts are without secrets.
+// hide returns a copy in which values are without secrets. Keys are the program's own, and stay what they are documented as.
 func (s *discreetSink) hide(keysAndValues []any) []any {
-	out := make([]any, len(keysAndValues))
-	for i, v := range keysAndValues {
-		switch v := v.(type) {
-		case string:
-			out[i] = s.secrets.Hide(v)
-		case []byte:
-			out[i] = s.secrets.Hide(string(v))
-		case error:
-			out[i] = s.hidden(v)
-		case fmt.Stringer:
-			out[i] = s.secrets.Hide(v.String())
-		default:
-			out[i] = v
-		}
+	out := slices.Clone(keysAndValues)
+	for i := 1; i < len(out); i += 2 {
+		out[i] = s.shown(out[i])
 	}
 	return out
+}
+
+// shown is a value without secrets, also one that was read from JSON.
+func (s *discreetSink) shown(value any) any {
+	switch v := value.(type) {
+	case string:
+		return s.secrets.Hide(v)
+	case []byte:
+		return s.secrets.Hide(string(v))
+	case error:
+		return s.hidden(v)
+	case fmt.Stringer:
+		return s.secrets.Hide(v.String())
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = s.shown(v[i])
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key := range v {
+			out[s.secrets.Hide(key)] = s.shown(v[key])
+		}
+		return out
+	}
+	return value
 }
 
 func (s *discreetSink) hidden(err error) error {

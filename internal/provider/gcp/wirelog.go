@@ -8,6 +8,8 @@ import (
 	"time"
 
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/message"
 )
 
 const (
@@ -87,7 +89,7 @@ func hideMetadata(v any) any {
 			v[i] = hideMetadata(value)
 		}
 	case string:
-		return withoutMetadata(v)
+		return message.Discreet(withoutMetadata(v)) // an answer may repeat the request, the token in its head included
 	}
 	return v
 }

@@ -49,14 +49,18 @@ func placed(ctx context.Context, at place) context.Context {
 	return context.WithValue(ctx, callKey{}, c)
 }
 
-// lined returns ctx for a call to a daemon: package session, which writes the line about that, names the host alone.
+// linedKey marks a ctx whose logger has the values of the call.
+type linedKey struct{}
+
+// lined returns ctx for a call to a daemon: package session, which writes the line about that, names the host alone. What is
+// prepared for a call makes calls to a daemon, too; those are lined already.
 func lined(ctx context.Context) context.Context {
 	log := logf.FromContext(ctx)
 	c, ok := ctx.Value(callKey{}).(call)
-	if !ok || !log.V(1).Enabled() {
+	if !ok || !log.V(1).Enabled() || ctx.Value(linedKey{}) != nil {
 		return ctx
 	}
-	return logf.IntoContext(ctx, log.WithValues(c.values()...))
+	return context.WithValue(logf.IntoContext(ctx, log.WithValues(c.values()...)), linedKey{}, true)
 }
 
 // values are those besides the host.
