@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/message"
 	"github.com/egress-proxies/egress-proxies-operator/internal/tracing"
 )
 
@@ -23,14 +24,16 @@ const (
 )
 
 // WithTracing returns p with a client span around each call: provider.create, provider.get, provider.delete, provider.list
-// and provider.update_credentials. Plan has none, since it does nothing. The provider gets a context with the span and with
-// a logger that names it (see tracing.StartSpan), so requests and log lines of the call can be tied to it.
+// and provider.update_credentials, and provider.plan where that asks a target (see provider.PlanTargeter); elsewhere Plan does
+// nothing that would show. The provider gets a context with the span and with a logger that names it (see tracing.StartSpan), so
+// requests and log lines of the call can be tied to it. A plan's span has the ID that came of it, if one did.
 //
 // The status is Ok also for ErrNotFound, which is what a deletion is polled for. Any other error shows its class and, if it
-// is a *provider.Error, whose text never holds secrets, what happened. The result implements provider.CredentialUpdater
-// exactly when p does.
+// is a *provider.Error, what happened, without what WithSecrets has told of: a backend may quote what it was given. Spans below
+// find the same with tracing.Hide. The result implements provider.CredentialUpdater exactly when p does.
 func WithTracing(p provider.Provider, name string) provider.Provider {
 	t := &traced{Provider: p, name: name}
+	t.planner, _ = As[provider.PlanTargeter](p)
 	if u, ok := As[provider.CredentialUpdater](p); ok {
 		return &tracedUpdater{traced: t, updater: u}
 	}
@@ -39,10 +42,24 @@ func WithTracing(p provider.Provider, name string) provider.Provider {
 
 type traced struct {
 	provider.Provider
-	name string
+	name    string
+	planner provider.PlanTargeter // nil: Plan asks nobody
 }
 
 func (t *traced) Unwrap() provider.Provider { return t.Provider }
+
+func (t *traced) Plan(ctx context.Context, req provider.CreateRequest) (id string, err error) {
+	if t.planner == nil || t.planner.PlanTarget(req) == "" {
+		return t.Provider.Plan(ctx, req)
+	}
+	err = t.call(ctx, "plan", "", func(ctx context.Context) error {
+		if id, err = t.Provider.Plan(ctx, req); err == nil {
+			trace.SpanFromContext(ctx).SetAttributes(AttrID.String(id))
+		}
+		return err
+	})
+	return id, err
+}
 
 func (t *traced) Create(ctx context.Context, req provider.CreateRequest, ref provider.Ref) error {
 	return t.call(ctx, "create", ref.ID, func(ctx context.Context) error { return t.Provider.Create(ctx, req, ref) })
@@ -67,6 +84,9 @@ func (t *traced) call(ctx context.Context, op, id string, do func(context.Contex
 	if id != "" {
 		attrs = append(attrs, AttrID.String(id))
 	}
+	if secrets, ok := ctx.Value(secretsKey{}).(*message.Secrets); ok {
+		ctx = tracing.Hiding(ctx, secrets.Hide)
+	}
 	ctx, span := tracing.StartSpan(ctx, "provider."+op, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attrs...))
 	defer span.End()
 	err := do(ctx)
@@ -74,7 +94,7 @@ func (t *traced) call(ctx context.Context, op, id string, do func(context.Contex
 	if class := provider.Class(err); class == nil || class == provider.ErrNotFound {
 		span.SetStatus(codes.Ok, "")
 	} else {
-		span.SetStatus(codes.Error, shown(err))
+		span.SetStatus(codes.Error, tracing.Hide(ctx, shown(err)))
 	}
 	return err
 }

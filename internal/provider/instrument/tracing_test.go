@@ -17,6 +17,8 @@ import (
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/instrument"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/message"
+	"github.com/egress-proxies/egress-proxies-operator/internal/tracing"
 )
 
 // recording returns a context with a span in it, and what ends of those below.
@@ -147,13 +149,66 @@ func TestAProviderIsCalledInsideOfItsSpan(t *testing.T) {
 	}
 }
 
-func TestAPlanHasNoSpan(t *testing.T) {
-	ctx, _, rec := recording(t)
-	if id, err := instrument.WithTracing(newPlain(nil), "exits").Plan(ctx, provider.CreateRequest{}); id != "id" || err != nil {
-		t.Errorf("Plan = %q, %v", id, err)
+// asking is a provider whose Plan asks a target, if the request names a zone.
+type asking struct{ *plain }
+
+func (asking) PlanTarget(req provider.CreateRequest) string { return req.Placement.Zone }
+
+func TestAPlanThatAsksNobodyHasNoSpan(t *testing.T) {
+	for reason, p := range map[string]provider.Provider{"one that never asks": newPlain(nil), "one that does not ask for this": asking{newPlain(nil)}} {
+		ctx, _, rec := recording(t)
+		if id, err := instrument.WithTracing(p, "exits").Plan(ctx, provider.CreateRequest{}); id != "id" || err != nil {
+			t.Errorf("%s: Plan = %q, %v", reason, id, err)
+		}
+		if n := len(rec.Started()); n != 1 {
+			t.Errorf("%s: %d spans, want that of the pass alone", reason, n)
+		}
 	}
-	if n := len(rec.Started()); n != 1 {
-		t.Errorf("%d spans, want that of the pass alone", n)
+}
+
+func TestAPlanThatAsksHasASpan(t *testing.T) {
+	full := provider.Wrap(provider.ErrQuotaExceeded, "plan", "exits", "", errors.New("full"))
+	for _, tc := range []struct {
+		reason string
+		err    error
+		attrs  map[string]string
+		status sdktrace.Status
+	}{
+		{"what it came to", nil, map[string]string{"provider.name": "exits", "provider.result": "ok", "provider.id": "id"}, sdktrace.Status{Code: codes.Ok}},
+		{"without an ID where there is none", full, map[string]string{"provider.name": "exits", "provider.result": "quota_exceeded"},
+			sdktrace.Status{Code: codes.Error, Description: "quota_exceeded: full"}},
+	} {
+		ctx, parent, rec := recording(t)
+		// Behind another decorator, as it is in the operator.
+		p := instrument.WithTracing(instrument.WithMetrics(asking{newPlain(tc.err)}, "exits", newPlain(nil).clock, &recorder{}), "exits")
+		if _, err := p.Plan(ctx, provider.CreateRequest{Placement: provider.Placement{Zone: "a"}}); err != tc.err {
+			t.Errorf("%s: Plan: %v, want %v", tc.reason, err, tc.err)
+		}
+		if n := len(rec.Ended()); n != 1 {
+			t.Fatalf("%s: %d spans, want one", tc.reason, n)
+		}
+		s := rec.Ended()[0]
+		if s.Name() != "provider.plan" || s.SpanKind() != trace.SpanKindClient || s.Parent().SpanID() != parent.SpanContext().SpanID() {
+			t.Errorf("%s: %s, %v, below %v", tc.reason, s.Name(), s.SpanKind(), s.Parent().SpanID())
+		}
+		if got := attributesOf(s); fmt.Sprint(got) != fmt.Sprint(tc.attrs) || s.Status() != tc.status {
+			t.Errorf("%s: %v with %v, want %v with %v", tc.reason, s.Status(), got, tc.status, tc.attrs)
+		}
+	}
+}
+
+// A backend may quote what it was given.
+func TestASpanHidesKnownSecrets(t *testing.T) {
+	ctx, _, rec := recording(t)
+	ctx = instrument.WithSecrets(ctx, message.NewSecrets([]string{"sentinel-password"}, []string{"#cloud-config sentinel-document"}))
+	quoting := provider.Wrap(provider.ErrPermanent, "create", "exits", "id", errors.New("bad: sentinel-password in #cloud-config sentinel-document"))
+	inner := &looking{plain: newPlain(quoting)}
+	_, _ = instrument.WithTracing(inner, "exits").Get(ctx, provider.Ref{})
+	if got := rec.Ended()[0].Status().Description; strings.Contains(got, "sentinel") || !strings.HasPrefix(got, "permanent: bad: ") {
+		t.Errorf("the span says %q", got)
+	}
+	if got := tracing.Hide(inner.ctx, "sentinel-password"); strings.Contains(got, "sentinel") {
+		t.Errorf("spans below would say %q", got)
 	}
 }
 

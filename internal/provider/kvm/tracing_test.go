@@ -23,6 +23,7 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm/dial"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm/libvirttest"
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/message"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/providertest"
 )
 
@@ -198,6 +199,31 @@ func TestCallsThatFailAreMarked(t *testing.T) {
 	}
 }
 
+// What a daemon quotes of what it was given shows neither in its span nor in the one above.
+func TestSpansHideWhatADaemonQuotes(t *testing.T) {
+	w := newTraced(t)
+	req := w.secret()
+	w.wires[hostA].Once(libvirttest.On("DomainDefineXMLFlags"), func(string, func() error) error {
+		return libvirt.Error{Code: uint32(libvirt.ErrXMLError), Message: "not understood: " + req.Credentials.Password + " of " + req.CloudInit}
+	})
+	known := message.NewSecrets([]string{req.Credentials.Password}, []string{req.CloudInit})
+	w.rec.Reset()
+	ctx := instrument.WithSecrets(w.ctx, known)
+	expect(t, "Create", w.p.Create(ctx, req, w.ref(req, 1)), provider.ErrPermanent, "")
+	marked := 0
+	for _, s := range w.rec.Ended() {
+		if all := fmt.Sprint(s.Attributes(), s.Status(), s.Events()); hidden.MatchString(all) {
+			t.Errorf("%s shows %s", s.Name(), all)
+		}
+		if s.Status().Code == codes.Error && strings.Contains(s.Status().Description, "not understood: ") {
+			marked++
+		}
+	}
+	if marked != 2 {
+		t.Errorf("%d spans say what was wrong, want that of the call and that of the operation", marked)
+	}
+}
+
 // A download outlives the call that began it: it has a trace of its own, with a link to that.
 func TestTheSpanOfADownload(t *testing.T) {
 	w := newTraced(t)
@@ -227,14 +253,19 @@ func TestTheSpanOfADownload(t *testing.T) {
 		if s.Parent().IsValid() || len(s.Links()) != 1 || attributesOf(s)["kvm.host"] != hostA || attributesOf(s)["kvm.image"] != "debian" {
 			t.Errorf("%+v with %v", s, s.Attributes())
 		}
-		below := 0
+		var below []string
 		for _, c := range w.rec.Ended() {
-			if c.Parent().SpanID() == id.SpanID() && c.Name() == "kvm.StorageVolUpload" {
-				below++
+			if c.Parent().SpanID() == id.SpanID() {
+				below = append(below, c.Name())
 			}
 		}
-		if below == 0 {
-			t.Error("the upload is not below it")
+		want := []string{
+			"kvm.dial", "kvm.StoragePoolLookupByName", "kvm.StoragePoolListAllVolumes", "kvm.StorageVolCreateXML", "kvm.StorageVolLookupByName",
+			"HTTP GET", // it ends with the last byte, which the upload takes
+			"kvm.StorageVolUpload",
+		}
+		if len(below) < len(want) || !slices.Equal(below[:len(want)], want) {
+			t.Errorf("below it are\n%s, want first\n%s", strings.Join(below, "\n"), strings.Join(want, "\n"))
 		}
 	}
 	if found != 1 {

@@ -34,6 +34,7 @@ type Receiver struct {
 	mu       sync.Mutex
 	spans    []Span
 	requests []Request
+	payloads [][]byte
 	changed  chan struct{}
 	conns    int
 }
@@ -99,7 +100,12 @@ func (c counting) Accept() (net.Conn, error) {
 
 // Export implements the service over gRPC.
 func (r *Receiver) Export(_ context.Context, req *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
-	r.add(req, nil)
+	// As it came, but for the order of fields: what is not known of a message is kept in it.
+	data, err := proto.Marshal(req)
+	if err != nil {
+		return nil, err
+	}
+	r.add(req, data, nil)
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
@@ -126,13 +132,14 @@ func (r *Receiver) take(w http.ResponseWriter, q *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	r.add(req, &Request{Path: q.URL.Path, ContentType: q.Header.Get("Content-Type"), Header: q.Header.Clone()})
+	r.add(req, data, &Request{Path: q.URL.Path, ContentType: q.Header.Get("Content-Type"), Header: q.Header.Clone()})
 	w.Header().Set("Content-Type", q.Header.Get("Content-Type"))
 }
 
-func (r *Receiver) add(req *collector.ExportTraceServiceRequest, by *Request) {
+func (r *Receiver) add(req *collector.ExportTraceServiceRequest, data []byte, by *Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.payloads = append(r.payloads, data)
 	if by != nil {
 		r.requests = append(r.requests, *by)
 	}
@@ -152,6 +159,13 @@ func (r *Receiver) Spans() []Span {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Span(nil), r.spans...)
+}
+
+// Payloads returns the bodies of all deliveries, uncompressed.
+func (r *Receiver) Payloads() [][]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([][]byte(nil), r.payloads...)
 }
 
 // Requests returns the deliveries by HTTP.

@@ -167,7 +167,7 @@ func (h *Host) connected(ctx context.Context) (*Link, error) {
 }
 
 func (h *Host) dial(ctx context.Context, d *dialing) {
-	link, err := h.Open(ctx)
+	link, err := h.reach(ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.dialing = nil
@@ -185,6 +185,14 @@ func (h *Host) dial(ctx context.Context, d *dialing) {
 
 // Open makes a connection that is the caller's alone, who has to close it. It ends with the host at the latest.
 func (h *Host) Open(ctx context.Context) (*Link, error) {
+	ctx, span := start(ctx, h, "dial")
+	link, err := h.reach(ctx)
+	finish(ctx, span, h.opts.Name, "dial", err)
+	return link, err
+}
+
+// reach makes a connection.
+func (h *Host) reach(ctx context.Context) (*Link, error) {
 	if !h.enter() {
 		return nil, errClosed
 	}

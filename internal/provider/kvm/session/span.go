@@ -11,6 +11,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/message"
+	"github.com/egress-proxies/egress-proxies-operator/internal/tracing"
 )
 
 // finish ends the span of one call and logs the call. That something is not there is an answer.
@@ -23,7 +24,7 @@ func finish(ctx context.Context, span trace.Span, host, name string, err error) 
 	}
 	text := message.Clean(err.Error())
 	log.V(1).Info("libvirt call failed", "error", text)
-	span.SetStatus(codes.Error, text)
+	span.SetStatus(codes.Error, tracing.Hide(ctx, text))
 	if e, ok := errors.AsType[libvirt.Error](err); ok {
 		span.SetAttributes(attribute.Int64("libvirt.code", int64(e.Code)))
 	}
