@@ -7,7 +7,10 @@ GO ?= go
 TOOLS := hack/tools/go.mod
 LINT := hack/tools/lint/go.mod
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+# Of the commit, not of now: the same sources give the same binary.
+DATE ?= $(shell TZ=UTC git log -1 --date=iso-strict-local --format=%cd 2>/dev/null | sed s/+00:00/Z/ || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.revision=$(REVISION) -X main.date=$(DATE)
 
 # Tests run with the race detector, which needs cgo; what is shipped is static.
 TESTFLAGS ?= -race

@@ -109,7 +109,7 @@ func startOperatorOn(t *testing.T, kubeconfig, providers string, args ...string)
 	}
 	p := &operatorProcess{api: freeAddress(t), probes: freeAddress(t), log: &lockedBuffer{}, ended: make(chan error, 1)}
 	args = append([]string{
-		"--providers-config", file, "--discovery-bind-address", p.api, "--health-probe-bind-address", p.probes, "--metrics-bind-address", "0",
+		"--providers-config", file, "--discovery-bind-address", p.api, "--health-probe-bind-address", p.probes, "--metrics-bind-address", "0", "--metrics-secure=false",
 	}, args...)
 	p.Cmd = exec.Command(filepath.Join(binaries, "operator"), args...)
 	p.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "DISCOVERY_TOKEN=t0ken-of-the-test")

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/zapr"
@@ -22,9 +21,6 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/scratch"
 	"github.com/egress-proxies/egress-proxies-operator/internal/tracing/export"
 )
-
-// version is set by the linker in releases.
-var version string
 
 func main() {
 	os.Exit(run(ctrl.SetupSignalHandler(), os.Args[1:], environment, os.Stdout, os.Stderr))
@@ -39,14 +35,22 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 		fmt.Fprintln(stderr, "operator:", err)
 		return 2
 	case o.version:
-		fmt.Fprintln(stdout, "operator", versionText())
+		fmt.Fprintln(stdout, "operator", built())
 		return 0
 	}
-	log, err := newLogger(o)
+	z, err := newLogger(o)
 	if err != nil {
 		fmt.Fprintln(stderr, "operator:", err)
 		return 1
 	}
+	log := zapr.NewLoggerWithOptions(z, zapr.LogInfoLevel("v"))
+	// What libraries say through the standard logger: strangers can make HTTP servers say something any time.
+	restore, err := zap.RedirectStdLogAt(z.With(zap.Int("v", 1)), zapcore.DebugLevel)
+	if err != nil {
+		fmt.Fprintln(stderr, "operator:", err)
+		return 1
+	}
+	defer restore()
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	defer ownTemporaryFiles(log)()
@@ -87,7 +91,7 @@ func ownTemporaryFiles(log logr.Logger) (remove func()) {
 	}
 }
 
-func newLogger(o *options) (logr.Logger, error) {
+func newLogger(o *options) (*zap.Logger, error) {
 	c := zap.NewProductionConfig()
 	c.EncoderConfig.EncodeTime = zapcore.ISO8601TimeEncoder
 	c.EncoderConfig.EncodeLevel = encodeLevel
@@ -96,25 +100,11 @@ func newLogger(o *options) (logr.Logger, error) {
 		c.Encoding = "console"
 	}
 	c.Level = zap.NewAtomicLevelAt(zapcore.Level(-o.logLevel)) //nolint:gosec // 0 to 5
-	z, err := c.Build()
-	if err != nil {
-		return logr.Logger{}, err
-	}
-	return zapr.NewLoggerWithOptions(z, zapr.LogInfoLevel("v")), nil
+	return c.Build()
 }
 
 // encodeLevel calls every V(n) debug: zap would write Level(-2), which nobody who collects logs takes for a level. The key v
 // has the number.
 func encodeLevel(l zapcore.Level, e zapcore.PrimitiveArrayEncoder) {
 	zapcore.LowercaseLevelEncoder(max(l, zapcore.DebugLevel), e)
-}
-
-func versionText() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "unknown"
 }

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 	"github.com/egress-proxies/egress-proxies-operator/internal/controller/proxy"
@@ -89,7 +88,7 @@ func newManager(cfg *rest.Config, o *options, lead *fence) (ctrl.Manager, error)
 	}
 	opts := ctrl.Options{
 		Scheme:                        scheme,
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
+		Metrics:                       o.metricsServer(),
 		HealthProbeBindAddress:        o.probesAddress,
 		LeaderElection:                o.leaderElect,
 		LeaderElectionReleaseOnCancel: true,
@@ -174,7 +173,12 @@ func (a *app) assemble(ctx context.Context, file providersFile) error {
 	if err != nil {
 		return err
 	}
+	https, certificates, err := o.discoveryTLS()
+	if err != nil {
+		return err
+	}
 	api, err := discovery.New(discovery.Options{
+		TLS:         https,
 		BindAddress: o.discoveryAddress, Token: o.discoveryToken, Tokens: principals.tokens(), RequireAuth: o.requireAuth, Fleet: a.store, Ledger: ledger,
 		Leading: a.leading, Metrics: m, Log: a.mgr.GetLogger().WithName("discovery"), Clock: a.clock,
 		TTL: o.defaultLeaseTTL, MaxTTL: o.maxLeaseTTL, Prefer: lease.Prefer(o.leasePrefer), MaxConnections: o.maxConnections,
@@ -217,6 +221,9 @@ func (a *app) assemble(ctx context.Context, file providersFile) error {
 	var errs []error
 	for _, r := range []manager.Runnable{early{cloudInit}, early{auth}, feed, ledger, api, probing, observing, releasing, collector, monitor, reloading} {
 		errs = append(errs, a.mgr.Add(r))
+	}
+	if certificates != nil {
+		errs = append(errs, a.mgr.Add(certificates))
 	}
 	if principals.file != nil {
 		errs = append(errs, a.mgr.Add(principals.file))

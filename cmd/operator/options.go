@@ -29,6 +29,8 @@ type options struct {
 	leaderNS       string
 	leaseDuration  time.Duration
 	metricsAddress string
+	metricsSecure  bool
+	metricsCerts   string
 	probesAddress  string
 
 	workers          int
@@ -61,6 +63,8 @@ type options struct {
 	gcApprove         string
 
 	discoveryAddress string
+	discoveryCert    string
+	discoveryKey     string
 	tokenFile        string
 	startupHold      time.Duration
 	podName          string
@@ -100,6 +104,8 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	f.StringVar(&o.podNS, "pod-namespace", "", "`namespace` of the Pod this runs in; that of its service account when empty, and leader-election-namespace where there is none")
 	f.DurationVar(&o.leaseDuration, "leader-election-lease-duration", 15*time.Second, "how long the election lease lasts without renewal (5s to 5m)")
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "`address` of the metrics server; 0 turns it off")
+	f.BoolVar(&o.metricsSecure, "metrics-secure", true, "serve metrics over HTTPS, to whom the cluster lets get /metrics; else over HTTP, to everybody who reaches the address")
+	f.StringVar(&o.metricsCerts, "metrics-cert-dir", "", "`folder` with tls.crt and tls.key for the metrics server, read again when they change; a self-signed certificate when empty")
 	f.StringVar(&o.probesAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 turns it off")
 
 	f.IntVar(&o.workers, "max-concurrent-reconciles", 10, "Proxies reconciled side by side (1 to 1000)")
@@ -132,6 +138,8 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	f.StringVar(&o.gcApprove, "gc-approve", "", "`digest` of a set of orphans that the breaker holds: release exactly that set")
 
 	f.StringVar(&o.discoveryAddress, "discovery-bind-address", ":8090", "`address` of the discovery and lease API")
+	f.StringVar(&o.discoveryCert, "discovery-tls-cert-file", "", "`file` with the certificate chain of the API, which then speaks HTTPS; read again when it changes")
+	f.StringVar(&o.discoveryKey, "discovery-tls-key-file", "", "`file` with the key of the certificate")
 	f.BoolVar(&o.requireAuth, "require-auth", false, "refuse to start when the API has no token (DISCOVERY_TOKEN or --token-file)")
 	f.StringVar(&o.tokenFile, "token-file", "", "`file` of principals with their tokens, namespaces and selectors; read again when it changes")
 	f.IntVar(&o.maxConnections, "discovery-max-connections", 4096, "connections to the API at one time (1 to 1000000)")
@@ -237,6 +245,12 @@ func (o *options) validate() error {
 	}
 	if o.podNS != "" && !label.MatchString(o.podNS) {
 		bad("pod-namespace", strconv.Quote(o.podNS), "a namespace's name or nothing")
+	}
+	if (o.discoveryCert == "") != (o.discoveryKey == "") {
+		errs = append(errs, errors.New("--discovery-tls-cert-file and --discovery-tls-key-file: want both or neither"))
+	}
+	if o.metricsCerts != "" && !o.metricsSecure {
+		bad("metrics-cert-dir", strconv.Quote(o.metricsCerts), "nothing without --metrics-secure")
 	}
 	duration("leader-election-lease-duration", o.leaseDuration, 5*time.Second, 5*time.Minute)
 	address("metrics-bind-address", o.metricsAddress, true)

@@ -122,7 +122,7 @@ func (d *demo) startOperator(ctx context.Context) error {
 		"--discovery-bind-address", fmt.Sprintf("127.0.0.1:%d", d.ports.api),
 		"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", d.ports.metrics),
 		"--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", d.ports.probes),
-		"--require-auth", "--drift-poll", "1s", "--drain-timeout", "5s", "--log-level", "1",
+		"--metrics-secure=false", "--require-auth", "--drift-poll", "1s", "--drain-timeout", "5s", "--log-level", "1",
 		"--external-allow-cidrs", "127.0.0.0/8",
 	)
 	d.operator.Env = append(os.Environ(), "KUBECONFIG="+d.kubeconfig, "DISCOVERY_TOKEN="+d.token)

@@ -64,7 +64,7 @@ func (c *connections) Accept() (net.Conn, error) {
 		case ok:
 			return p, nil
 		case goes != nil:
-			_ = goes.Close()
+			_ = goes.cut()
 		case !c.pause(wait):
 			_ = conn.Close()
 			return nil, net.ErrClosed

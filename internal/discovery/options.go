@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -92,6 +93,9 @@ type Options struct {
 	TTL, MaxTTL time.Duration
 	// Prefer decides when the request does not; lease.PreferLatency when empty.
 	Prefer lease.Prefer
+
+	// TLS has the API speak HTTPS, with its certificates; nil for plain HTTP. It is not changed.
+	TLS *tls.Config
 
 	// MaxConnections bounds the connections served at one time; further ones take the places of those that show no token
 	// or are idle, or wait.

@@ -93,7 +93,7 @@ func (s *Server) Start(ctx context.Context) error {
 		// "OPTIONS *" goes through authentication like everything else.
 		DisableGeneralOptionsHandler: true,
 	}
-	limited := newConnections(listener, s.o.MaxConnections)
+	limited := newConnections(s.secured(listener), s.o.MaxConnections)
 	s.limited.Store(limited)
 	server.ConnState, server.ConnContext = limited.state, limited.context
 	served := make(chan error, 1)

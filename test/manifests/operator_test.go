@@ -30,6 +30,7 @@ const token = "t0ken-of-the-test"
 type operator struct {
 	cmd          *exec.Cmd
 	api, metrics string
+	scraper      string // the token of whom the cluster lets see metrics
 	log          *lockedBuffer
 	ended        chan error
 	pod          client.ObjectKey
@@ -62,7 +63,7 @@ func start(t *testing.T, c client.Client, o objects, providers string) *operator
 	must(t, os.WriteFile(filepath.Join(dir, "providers.yaml"), []byte(providers), 0o600))
 	writeKubeconfig(t, c, filepath.Join(dir, "kubeconfig"))
 
-	op := &operator{api: freeAddress(t), metrics: freeAddress(t), log: &lockedBuffer{}, ended: make(chan error, 1), pod: client.ObjectKeyFromObject(pod)}
+	op := &operator{api: freeAddress(t), metrics: freeAddress(t), scraper: scraper(t, c), log: &lockedBuffer{}, ended: make(chan error, 1), pod: client.ObjectKeyFromObject(pod)}
 	var args []string
 	for _, a := range pod.Spec.Containers[0].Args {
 		args = append(args, strings.NewReplacer("$(POD_NAME)", pod.Name, "$(POD_NAMESPACE)", pod.Namespace).Replace(a))
@@ -103,7 +104,7 @@ func (o *operator) stop(t *testing.T) {
 // refusals are the lines of its metrics that count requests which the API server answered with 403.
 func (o *operator) refusals(t *testing.T) (refused, granted []string) {
 	t.Helper()
-	code, body := get(t, "http://"+o.metrics+"/metrics")
+	code, body := scrape(t, o.metrics, o.scraper)
 	if code != http.StatusOK {
 		t.Fatalf("metrics: %d", code)
 	}

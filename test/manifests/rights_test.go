@@ -52,6 +52,7 @@ func granted() []right {
 	return append(everywhere("",
 		"get proxies.crawl.example.com x", "list proxies.crawl.example.com", "watch proxies.crawl.example.com", "patch proxies.crawl.example.com x",
 		"patch proxies.crawl.example.com/status x", "list secrets", "watch secrets", "get namespaces kube-system",
+		"create tokenreviews.authentication.k8s.io", "create subjectaccessreviews.authorization.k8s.io",
 		"create events.events.k8s.io", "patch events.events.k8s.io x",
 	), everywhere(system, "list pods", "patch pods x", "create leases.coordination.k8s.io", "get leases.coordination.k8s.io "+name, "update leases.coordination.k8s.io "+name)...)
 }

@@ -115,6 +115,9 @@ func TestPodsTakeTheComponent(t *testing.T) {
 			if code, _ := get(t, "http://"+op.api+"/healthz"); code != http.StatusOK {
 				return false
 			}
+			if code, _ := scrape(t, op.metrics, op.scraper); code != http.StatusOK {
+				return false
+			}
 			refused, _ := op.refusals(t)
 			return len(refused) > 0
 		})
