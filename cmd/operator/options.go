@@ -128,7 +128,7 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	f.StringVar(&o.judgeURL, "judge-url", "", "http or https `url` that is fetched without a proxy when over half of the proxies that probe one url fail: "+
 		"while it fails, too, no verdict becomes Unhealthy and nothing is replaced for being so; empty for never")
 	f.DurationVar(&o.healthTick, "health-tick", time.Second, "how often due probes are looked for (100ms to 1m)")
-	f.DurationVar(&o.minReportInterval, "min-report-interval", 60*time.Second, "least time between two reports of a changed latency or reason (1s to 1h)")
+	f.DurationVar(&o.minReportInterval, "min-report-interval", 60*time.Second, "least time between two reports of a changed reason; of a latency that has changed for good ten times that (1s to 1h)")
 	f.StringVar(&o.externalAllow, "external-allow-cidrs", "", "comma-separated `CIDRs` in which External endpoints may lie although they are loopback, link-local or metadata addresses")
 
 	f.DurationVar(&o.gcInterval, "gc-interval", 10*time.Minute, "interval between two sweeps for orphaned instances (10s to 24h)")

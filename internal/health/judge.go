@@ -12,8 +12,15 @@ const (
 	messageLapsed    = "the verdict from before the operator's start was not confirmed in time"
 )
 
-// minLatencyChange is the smallest change of latency worth a report.
-const minLatencyChange = 20 * time.Millisecond
+const (
+	// minLatencyChange is the smallest change of latency worth a report.
+	minLatencyChange = 20 * time.Millisecond
+	// latencyRun is for how many probes in a row a latency has to differ, to the same side: a machine that is busy for a moment
+	// makes thousands of probes slow once.
+	latencyRun = 3
+	// latencyReports is by how much longer than other reports those wait that tell of nothing but another latency.
+	latencyReports = 10
+)
 
 // rules are what a judge goes by; they may change between any two results.
 type rules struct {
@@ -38,6 +45,8 @@ type judge struct {
 	verdict fleet.Verdict
 	// oks and fails count the results since the last of the other kind; one of them is 0.
 	oks, fails int
+	// moved counts the latest probes in a row that were much slower than the verdict says; below 0, faster.
+	moved int
 	// before is the verdict that the present one came after, where that is held or Unhealthy.
 	before fleet.Verdict
 	// seeded: the verdict was taken over and no result has agreed with it yet.
@@ -61,6 +70,7 @@ func seededJudge(v fleet.Verdict) judge {
 // observe takes in the result of a probe that ended at the given time and says whether the verdict is to be reported.
 func (j *judge) observe(r Result, at time.Time, by rules) (report bool) {
 	health := j.verdict.Health
+	j.weigh(r)
 	if r.OK {
 		j.oks, j.fails = j.oks+1, 0
 		if j.oks >= by.successThreshold {
@@ -93,22 +103,36 @@ func (j *judge) observe(r Result, at time.Time, by rules) (report bool) {
 	}
 	j.seeded, j.verdict.Held = false, false
 	j.verdict.Health, j.verdict.Reason, j.verdict.Message, j.verdict.At = health, r.Reason, r.Message, at
+	j.moved = 0
 	if r.OK {
 		j.verdict.Latency = r.Latency
 	}
 	return true
 }
 
+// weigh compares the latency of r with that of the verdict.
+func (j *judge) weigh(r Result) {
+	change := r.Latency - j.verdict.Latency
+	switch {
+	case !r.OK || change.Abs() <= max(minLatencyChange, j.verdict.Latency/2):
+		j.moved = 0
+	case change > 0:
+		j.moved = max(j.moved, 0) + 1
+	default:
+		j.moved = min(j.moved, 0) - 1
+	}
+}
+
 // refreshes reports whether r, which changes nothing about the health, makes the last report too stale to stand: the
-// latency of a healthy proxy moved a lot, or an unhealthy one now fails for another reason.
+// latency of a healthy proxy is another for good, or an unhealthy one now fails for another reason.
 func (j *judge) refreshes(r Result, at time.Time, by rules) bool {
-	if since := at.Sub(j.verdict.At); since >= 0 && since < by.minReport {
+	since := at.Sub(j.verdict.At)
+	if since >= 0 && since < by.minReport {
 		return false
 	}
 	switch {
 	case j.verdict.Health == fleet.Healthy && r.OK:
-		change := (r.Latency - j.verdict.Latency).Abs()
-		return change > max(minLatencyChange, j.verdict.Latency/2)
+		return max(j.moved, -j.moved) >= latencyRun && (since < 0 || since >= latencyReports*by.minReport)
 	case j.verdict.Health == fleet.Unhealthy && !r.OK:
 		return r.Reason != j.verdict.Reason
 	}

@@ -33,8 +33,9 @@ func modelHealth(seed fleet.Health, history []observation, by rules) fleet.Healt
 	return health
 }
 
-// modelReports says whether the last observation is worth a report, given the last report.
-func modelReports(last fleet.Verdict, next fleet.Health, o observation, by rules) bool {
+// modelReports says whether the last observation is worth a report, given the last report and what was observed since.
+func modelReports(last fleet.Verdict, next fleet.Health, since []observation, by rules) bool {
+	o := since[len(since)-1]
 	if next != last.Health {
 		return true
 	}
@@ -44,7 +45,11 @@ func modelReports(last fleet.Verdict, next fleet.Health, o observation, by rules
 	if next == fleet.Healthy && o.OK {
 		lower, upper := last.Latency-20*time.Millisecond, last.Latency+20*time.Millisecond
 		lower, upper = min(lower, last.Latency/2), max(upper, last.Latency+last.Latency/2)
-		return o.Latency < lower || o.Latency > upper
+		slower, faster := len(since) >= 3, len(since) >= 3
+		for _, o := range since[max(0, len(since)-3):] {
+			slower, faster = slower && o.OK && o.Latency > upper, faster && o.OK && o.Latency < lower
+		}
+		return (slower || faster) && o.at.Sub(last.At) >= 10*by.minReport
 	}
 	return next == fleet.Unhealthy && !o.OK && o.Reason != last.Reason
 }
@@ -65,11 +70,11 @@ func TestJudgeFollowsModel(t *testing.T) {
 			seed = rapid.SampledFrom([]fleet.Health{fleet.Healthy, fleet.Unhealthy}).Draw(t, "seed")
 			j = seededJudge(fleet.Verdict{Subject: subject, Health: seed, Reason: "Seed", At: now})
 		}
-		var history []observation
+		var history, since []observation
 		last := j.verdict
 		confirmed := seed == fleet.HealthUnknown
 		for range rapid.IntRange(1, 60).Draw(t, "probes") {
-			now = now.Add(time.Duration(rapid.IntRange(1, 50).Draw(t, "pause")) * time.Second)
+			now = now.Add(time.Duration(rapid.IntRange(1, 300).Draw(t, "pause")) * time.Second)
 			o := observation{at: now}
 			if o.OK = rapid.Bool().Draw(t, "ok"); o.OK {
 				o.Reason = v1alpha1.ReasonProbeSucceeded
@@ -77,11 +82,11 @@ func TestJudgeFollowsModel(t *testing.T) {
 				o.Reason = rapid.SampledFrom(reasons).Draw(t, "reason")
 			}
 			o.Latency = time.Duration(rapid.IntRange(0, 200).Draw(t, "latency")) * time.Millisecond
-			history = append(history, o)
+			history, since = append(history, o), append(since, o)
 
 			want := modelHealth(seed, history, by)
 			confirmed = confirmed || o.OK == (last.Health == fleet.Healthy) || want != last.Health
-			wantReport := modelReports(last, want, o, by)
+			wantReport := modelReports(last, want, since, by)
 			if got := j.observe(o.Result, now, by); got != wantReport {
 				t.Fatalf("report is %v, want %v, after %+v", got, wantReport, history)
 			}
@@ -92,7 +97,7 @@ func TestJudgeFollowsModel(t *testing.T) {
 				if j.verdict.At != now || j.verdict.Reason != o.Reason || (o.OK && j.verdict.Latency != o.Latency) {
 					t.Fatalf("reported %+v of %+v", j.verdict, o)
 				}
-				last = j.verdict
+				last, since = j.verdict, nil
 			} else if j.verdict != last {
 				t.Fatalf("verdict changed without a report: %+v", j.verdict)
 			}
