@@ -90,6 +90,7 @@ func newManager(cfg *rest.Config, o *options, lead *fence) (ctrl.Manager, error)
 		Scheme:                        scheme,
 		Metrics:                       o.metricsServer(),
 		HealthProbeBindAddress:        o.probesAddress,
+		PprofBindAddress:              o.pprofAddress,
 		LeaderElection:                o.leaderElect,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 ptr.To(o.leaseDuration),
@@ -99,6 +100,8 @@ func newManager(cfg *rest.Config, o *options, lead *fence) (ctrl.Manager, error)
 		// The manager's client never caches Secrets: those with the operator's labels have caches of their own.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	}
+	// Who wrote which field is a third of an object, and nobody asks for it.
+	opts.Cache.DefaultTransform = cache.TransformStripManagedFields()
 	if o.leaderElect {
 		opts.LeaderElectionResourceLockInterface = lead
 	}
@@ -281,6 +284,7 @@ func (a *app) controller(ctx context.Context, engine proxy.Health, seen proxy.Ob
 func (a *app) secrets(label string) (cache.Cache, error) {
 	opts := cache.Options{
 		HTTPClient: a.mgr.GetHTTPClient(), Scheme: a.mgr.GetScheme(), Mapper: a.mgr.GetRESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}: {Label: labels.SelectorFromSet(labels.Set{label: v1alpha1.LabelValueTrue})},
 		},

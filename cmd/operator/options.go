@@ -32,6 +32,7 @@ type options struct {
 	metricsSecure  bool
 	metricsCerts   string
 	probesAddress  string
+	pprofAddress   string
 
 	workers          int
 	provisioningPoll time.Duration
@@ -107,6 +108,7 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	f.BoolVar(&o.metricsSecure, "metrics-secure", true, "serve metrics over HTTPS, to whom the cluster lets get /metrics; else over HTTP, to everybody who reaches the address")
 	f.StringVar(&o.metricsCerts, "metrics-cert-dir", "", "`folder` with tls.crt and tls.key for the metrics server, read again when they change; a self-signed certificate when empty")
 	f.StringVar(&o.probesAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 turns it off")
+	f.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "`address` of Go's profiles under /debug/pprof/, for everybody who reaches it; 0 turns it off")
 
 	f.IntVar(&o.workers, "max-concurrent-reconciles", 10, "Proxies reconciled side by side (1 to 1000)")
 	f.DurationVar(&o.provisioningPoll, "provisioning-poll", 10*time.Second, "longest wait between two looks at an instance on its way up (1s to 10m)")
@@ -255,6 +257,7 @@ func (o *options) validate() error {
 	duration("leader-election-lease-duration", o.leaseDuration, 5*time.Second, 5*time.Minute)
 	address("metrics-bind-address", o.metricsAddress, true)
 	address("health-probe-bind-address", o.probesAddress, true)
+	address("pprof-bind-address", o.pprofAddress, true)
 	number("max-concurrent-reconciles", o.workers, 1, 1000)
 	duration("provisioning-poll", o.provisioningPoll, time.Second, 10*time.Minute)
 	duration("deletion-poll", o.deletionPoll, time.Second, 10*time.Minute)
