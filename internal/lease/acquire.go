@@ -127,8 +127,8 @@ func (l *Ledger) tryAcquire(s *seat, req Request, now time.Time) (Lease, bool, e
 	}
 	ttl := min(req.TTL, l.o.MaxLifetime)
 	r := &record{
-		id: rand.Text(), principal: req.Principal, target: req.Target, proxy: s.proxy.Key, account: l.account(s.key),
-		start: now, expires: now.Add(ttl), ttl: ttl,
+		id: rand.Text(), principal: req.Principal, target: req.Target, account: l.account(s.key),
+		term: &term{proxy: s.proxy.Key, start: now, expires: now.Add(ttl), ttl: ttl},
 	}
 	if r.key = req.keyName(); r.key != (keyName{}) {
 		r.body = req.Body

@@ -102,6 +102,7 @@ func (l *Ledger) bury(r *record, how ending, at time.Time) {
 		delete(l.keys, r.key)
 	}
 	l.tally.end(how)
+	r.term = nil
 	r.ended, r.forget = how, at.Add(l.o.CooldownWindow)
 	l.ended.push(r)
 	for l.ended.Len() > l.o.MaxRemembered {

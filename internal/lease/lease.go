@@ -93,7 +93,7 @@ func (r *Request) keyName() keyName {
 }
 
 // ending is how a lease came to its end.
-type ending int
+type ending uint8
 
 const (
 	endNone ending = iota
@@ -102,24 +102,32 @@ const (
 	endGone
 )
 
-// record is one lease inside the ledger, live or remembered. The ledger's mutex guards it.
+// record is one lease inside the ledger, live or remembered: what late reports need, for there may be a hundred remembered
+// leases for each live one. The ledger's mutex guards it.
 type record struct {
 	id        string
 	principal string
 	target    string
-	proxy     types.NamespacedName
 	account   *account
-	start     time.Time
-	expires   time.Time
-	ttl       time.Duration
-	ended     ending
+	// term is nil once the lease has ended.
+	*term
+	// forget is when an ended lease is forgotten; inEnded is its position in the queue of those.
+	forget  time.Time
+	inEnded int
+	ended   ending
+}
+
+// term is what is known of a lease as long as it lives.
+type term struct {
+	proxy   types.NamespacedName
+	start   time.Time
+	expires time.Time
+	ttl     time.Duration
 	// key is set where the request had one; body goes with it.
 	key  keyName
 	body [32]byte
-	// forget is when an ended lease is forgotten.
-	forget time.Time
 	// Positions in the queues that hold the record.
-	inLive, inAccount, inEnded int
+	inLive, inAccount int
 }
 
 func (r *record) lease(p *fleet.Proxy) Lease {
