@@ -22,6 +22,6 @@ func (a *app) monitor(problem func(entry string) string) (*providerhealth.Monito
 		Interval: a.o.checkInterval, ReportInterval: a.o.reportInterval,
 		OnCheck:       func(h registry.Handle) func([]provider.TargetStatus) { return instrument.Begin(h.Provider) },
 		ConfigProblem: problem, Secrets: message.NewSecrets([]string{a.o.discoveryToken}, nil),
-		Metrics: recorder, Events: a.mgr.GetEventRecorder("egress-proxies-operator"),
+		Metrics: recorder, Events: a.events,
 	})
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 	"github.com/egress-proxies/egress-proxies-operator/internal/controller/proxy"
 	"github.com/egress-proxies/egress-proxies-operator/internal/discovery"
+	"github.com/egress-proxies/egress-proxies-operator/internal/eventlimit"
 	"github.com/egress-proxies/egress-proxies-operator/internal/fleet"
 	"github.com/egress-proxies/egress-proxies-operator/internal/gc"
 	"github.com/egress-proxies/egress-proxies-operator/internal/health"
@@ -125,6 +126,7 @@ type app struct {
 	store     *fleet.Store
 	triggers  *proxy.Triggers
 	providers *registry.Registry
+	events    *eventlimit.Recorder // of all parts: they share its limits
 }
 
 func (a *app) assemble(ctx context.Context, file providersFile) error {
@@ -142,6 +144,7 @@ func (a *app) assemble(ctx context.Context, file providersFile) error {
 	if err != nil {
 		return err
 	}
+	a.events = eventlimit.New(a.mgr.GetEventRecorder("egress-proxies-operator"), eventlimit.Options{Clock: a.clock, Metrics: m})
 	releaser := proxy.NewReleaser(proxy.ReleaserOptions{Store: a.store, Clock: a.clock, Wake: a.triggers.Wake})
 	var refresh func()
 	if err := a.build(ctx, file, m, releaser, &refresh); err != nil {
@@ -209,7 +212,7 @@ func (a *app) assemble(ctx context.Context, file providersFile) error {
 		Providers: a.providers, Live: a.mgr.GetAPIReader(), Clock: a.clock, Owner: a.owner,
 		Interval: o.gcInterval, MinAge: o.gcMinAge, CallTimeout: o.callTimeout, DryRun: o.gcDryRun,
 		Namespace: o.namespace, AllowNamespaced: o.gcAllowNamespaced, Approve: o.gcApprove,
-		Metrics: m, Events: a.mgr.GetEventRecorder("egress-proxies-operator"),
+		Metrics: m, Events: a.events,
 	})
 	if err != nil {
 		return err
@@ -271,7 +274,7 @@ func (a *app) controller(ctx context.Context, engine proxy.Health, seen proxy.Ob
 	r := &proxy.Reconciler{
 		Client: a.mgr.GetClient(), Live: a.mgr.GetAPIReader(), CloudInit: cloudInit, Auth: auth,
 		Providers: a.providers, Health: engine, Observations: seen, Fleet: a.store, Leases: leases, MaxReplacing: share,
-		Events: a.mgr.GetEventRecorder("egress-proxies-operator"), Metrics: m, Clock: a.clock, CallTimeout: a.o.callTimeout,
+		Events: a.events, Metrics: m, Clock: a.clock, CallTimeout: a.o.callTimeout,
 		Intervals: proxy.Intervals{
 			ProvisioningPoll: a.o.provisioningPoll, DeletionPoll: a.o.deletionPoll, DriftPoll: a.o.driftPoll, QuotaRetry: a.o.quotaRetry,
 			Provisioning: a.o.provisioningTimeout, Drain: a.o.drainTimeout,

@@ -58,6 +58,7 @@ func startWith(t *testing.T, env map[string]string, kubeconfig, providers string
 	go func() { p.ended <- p.Wait() }()
 	t.Cleanup(func() {
 		_ = p.Process.Kill()
+		p.checkLog(t)
 		if t.Failed() {
 			t.Logf("operator's log:\n%s", p.log)
 		}

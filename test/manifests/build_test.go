@@ -78,7 +78,7 @@ func TestEveryComponentIsInASample(t *testing.T) {
 		must(t, err)
 		samples.Write(data)
 	}
-	if len(components) != 3 {
+	if len(components) != 5 {
 		t.Errorf("components: %v", components)
 	}
 	for _, c := range components {

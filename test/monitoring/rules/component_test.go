@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -36,11 +38,20 @@ func TestTheComponentScrapesTheOperator(t *testing.T) {
 	for _, p := range deployment.Spec.Template.Spec.Containers[0].Ports {
 		ports = append(ports, p.Name)
 	}
-	if e := monitor.Spec.Endpoints; len(e) != 1 || !slices.Contains(ports, e[0].Port) || e[0].Path != "/metrics" {
+	if e := monitor.Spec.Endpoints; len(e) != 1 || !slices.Contains(ports, e[0].Port) || e[0].Path != "/metrics" || e[0].Scheme != "https" {
 		t.Errorf("endpoints %+v, the Pods have %v", e, ports)
 	}
 	if monitor.Namespace != deployment.Namespace {
 		t.Errorf("the PodMonitor is in %s, the Pods in %s", monitor.Namespace, deployment.Namespace)
+	}
+	secret := decode[corev1.Secret](t, built["Secret"][0])
+	binding := decode[rbacv1.ClusterRoleBinding](t, built["ClusterRoleBinding"][slices.IndexFunc(built["ClusterRoleBinding"], func(u *unstructured.Unstructured) bool {
+		return u.GetName() == secret.Name
+	})])
+	roles := slices.ContainsFunc(built["ClusterRole"], func(u *unstructured.Unstructured) bool { return u.GetName() == binding.RoleRef.Name })
+	if c := monitor.Spec.Endpoints[0].Authorization.Credentials; c.Name != secret.Name || c.Key != "token" || secret.Type != corev1.SecretTypeServiceAccountToken ||
+		secret.Annotations[corev1.ServiceAccountNameKey] != binding.Subjects[0].Name || secret.Namespace != monitor.Namespace || !roles {
+		t.Errorf("the token %+v is in %s, of %v, for the role %v", c, secret.Name, secret.Annotations, binding.RoleRef)
 	}
 	if got, want := len(built["PrometheusRule"]), len(load(t)); got != want {
 		t.Errorf("%d PrometheusRules are built, of %d", got, want)
@@ -53,8 +64,12 @@ type podMonitor struct {
 	Spec              struct {
 		Selector  metav1.LabelSelector `json:"selector"`
 		Endpoints []struct {
-			Port string `json:"port"`
-			Path string `json:"path"`
+			Port          string `json:"port"`
+			Path          string `json:"path"`
+			Scheme        string `json:"scheme"`
+			Authorization struct {
+				Credentials corev1.SecretKeySelector `json:"credentials"`
+			} `json:"authorization"`
 		} `json:"podMetricsEndpoints"`
 	} `json:"spec"`
 }
