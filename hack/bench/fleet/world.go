@@ -106,7 +106,7 @@ func (w *world) startProxy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.port = int32(address.Port) //nolint:gosec // a port
+	w.port = int32(address.Port)
 	w.proxy = exec.CommandContext(ctx, w.file("egress-proxy"), "--listen", fmt.Sprintf("0.0.0.0:%d", w.port), "--allow-clients", "127.0.0.0/8",
 		"--allow-destinations", "127.0.0.0/8", "--max-connections", "65536")
 	w.proxy.Stderr = os.Stderr
@@ -166,7 +166,7 @@ func (w *world) close() error {
 	var errs []error
 	if w.proxy != nil && w.proxy.Process != nil {
 		_ = w.proxy.Process.Kill()
-		_ = w.proxy.Wait() //nolint:errcheck // it was killed
+		_ = w.proxy.Wait()
 	}
 	if w.origin != nil {
 		errs = append(errs, w.origin.Close())
