@@ -99,6 +99,13 @@ func TestRead(t *testing.T) {
 		{"parent based ratio", with("OTEL_TRACES_SAMPLER", "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG", " 0 "), there + " parentbased_traceidratio 0", nil},
 		{"ratio without argument", with("OTEL_TRACES_SAMPLER", "traceidratio"), there + " traceidratio 1", nil},
 		{"an argument that is not used", with("OTEL_TRACES_SAMPLER_ARG", "x"), there + on, nil},
+		{"headers", with("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20secret, x-a = b"), there + on, nil},
+		{"headers with a colon", with("OTEL_EXPORTER_OTLP_HEADERS", "Authorization: Bearer secret"), there + on, []string{"OTEL_EXPORTER_OTLP_HEADERS"}},
+		{"headers with a bad escape", with("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "api-key=%secret"), there + on, []string{"OTEL_EXPORTER_OTLP_TRACES_HEADERS"}},
+		{"a header without a name", with("OTEL_EXPORTER_OTLP_HEADERS", "=secret"), there + on, []string{"OTEL_EXPORTER_OTLP_HEADERS"}},
+		{"a time-out that is none", with("OTEL_EXPORTER_OTLP_TIMEOUT", "abc"), there + on, []string{"OTEL_EXPORTER_OTLP_TIMEOUT"}},
+		{"a certificate that is not there", with("OTEL_EXPORTER_OTLP_CERTIFICATE", "/nonexistent/secret"), there + on, []string{"OTEL_EXPORTER_OTLP_CERTIFICATE"}},
+		{"what is not used is not looked at", vars{"OTEL_EXPORTER_OTLP_HEADERS": "Authorization: Bearer secret"}, "off", nil},
 		{"an unknown sampler", with("OTEL_TRACES_SAMPLER", "jaeger_remote"), there + on, []string{"OTEL_TRACES_SAMPLER"}},
 	} {
 		s := export.Read(tc.vars.lookup)
@@ -117,6 +124,25 @@ func TestRead(t *testing.T) {
 		if s.Sampler.Ratio != 1 || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], fmt.Sprintf("%q", bad)) {
 			t.Errorf("ratio %q: %v, warnings %q", bad, s.Sampler.Ratio, s.Warnings)
 		}
+	}
+}
+
+// TestBatchesAreBounded: the SDK makes a channel and a slice of these numbers.
+func TestBatchesAreBounded(t *testing.T) {
+	for _, name := range []string{"OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "OTEL_BSP_SCHEDULE_DELAY", "OTEL_BSP_EXPORT_TIMEOUT"} {
+		byDefault := export.Read(vars{general: "http://c"}.lookup).Batch
+		for _, bad := range []string{"-1", "0", "9000000000000000", "1e3", "many"} {
+			s := export.Read(vars{general: "http://c", name: bad}.lookup)
+			if s.Batch != byDefault || len(s.Warnings) != 1 || !strings.HasPrefix(s.Warnings[0], name+": ") {
+				t.Errorf("%s=%s: %+v, warnings %q", name, bad, s.Batch, s.Warnings)
+			}
+		}
+		if s := export.Read(vars{general: "http://c", name: " 17 "}.lookup); s.Batch == byDefault || len(s.Warnings) > 0 {
+			t.Errorf("%s=17: %+v, warnings %q", name, s.Batch, s.Warnings)
+		}
+	}
+	if b := export.Read(vars{general: "http://c", "OTEL_BSP_MAX_QUEUE_SIZE": "17"}.lookup).Batch; b.Queue != 17 || b.Size != 17 {
+		t.Errorf("a small queue: %+v", b)
 	}
 }
 

@@ -30,6 +30,7 @@ type Settings struct {
 	// Endpoint of OTLP: http or https, with a path for those by HTTP. Nil is the protocol's default on this host.
 	Endpoint *url.URL
 	Sampler  Sampler
+	Batch    Batch
 	// Warnings name each value that was not used, and why. They quote nothing that may be a secret.
 	Warnings []string
 }
@@ -95,7 +96,8 @@ func Read(env Env) Settings {
 		s.Exporters = slices.DeleteFunc(s.Exporters, func(e string) bool { return e == OTLP })
 	}
 	if len(s.Exporters) > 0 {
-		s.Sampler = r.sampler()
+		s.Sampler, s.Batch = r.sampler(), r.batch()
+		r.others()
 	}
 	s.Warnings = r.warnings
 	return s

@@ -34,8 +34,8 @@ type Options struct {
 }
 
 // Start installs what s asks for as the process's tracer provider, and returns what ends it: it sends what is left, within 5 s.
-// With nothing to do it changes nothing. It does not wait for a collector. Headers, certificates, compression, time-outs and
-// sizes of batches come from their own variables.
+// With nothing to do it changes nothing. It does not wait for a collector. Headers, certificates, compression and time-outs
+// come from their own variables.
 func Start(ctx context.Context, s Settings, o Options) (stop func(), err error) {
 	for _, w := range s.Warnings {
 		o.Log.Info("WARNING: tracing: a variable is not used as it stands", "reason", w)
@@ -43,6 +43,8 @@ func Start(ctx context.Context, s Settings, o Options) (stop func(), err error) 
 	if len(s.Exporters) == 0 {
 		return func() {}, nil
 	}
+	// What it has to say of a variable quotes it. Read has looked at them all.
+	otel.SetLogger(logr.Discard())
 	opts := []sdktrace.TracerProviderOption{sdktrace.WithSampler(s.Sampler.build()), sdktrace.WithResource(describe(ctx, o))}
 	for _, name := range s.Exporters {
 		e, err := s.exporter(ctx, name, o.Out)
@@ -52,7 +54,7 @@ func Start(ctx context.Context, s Settings, o Options) (stop func(), err error) 
 		if name == Console {
 			opts = append(opts, sdktrace.WithSyncer(e))
 		} else {
-			opts = append(opts, sdktrace.WithBatcher(e))
+			opts = append(opts, sdktrace.WithBatcher(e, s.Batch.options()...))
 		}
 	}
 	p := sdktrace.NewTracerProvider(opts...)
