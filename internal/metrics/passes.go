@@ -19,7 +19,7 @@ func newPasses(s *set) *Passes {
 		passes: s.counter("reconcile_passes_total", "Passes over Proxies by what they saw of the instance on record and how they ended: ok, "+
 			"dropped (somebody wrote in between) or error (of the API server).", "seen", "result"),
 		failures: s.counter("reconcile_failures_total", "Failures that passes have met at a provider, a gate that is shut included, by the reason that the "+
-			"condition Provisioned shows for them.", "provider", "reason"),
+			"condition Provisioned shows for them where they keep an instance from being provisioned.", "provider", "reason"),
 		replacements: s.counter("replacements_total", "Instances that were withdrawn to be replaced, by why: spec, annotation, unhealthy or stopped.",
 			"provider", "cause"),
 		lost: s.counter("instances_lost_total", "Instances that were gone without the operator's doing.", "provider"),

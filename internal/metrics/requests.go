@@ -16,7 +16,7 @@ type Requests struct {
 func newRequests(s *set) *Requests {
 	return &Requests{
 		total: s.counter("discovery_requests_total",
-			"Requests to the discovery API by route, unmatched where there is none, and status of the answer.", "route", "code"),
+			"Requests to the discovery API by route, unmatched where there is none or no valid token, and status of the answer.", "route", "code"),
 		duration: s.histogram("discovery_request_duration_seconds",
 			"Duration of requests to the discovery API, those that wait for a proxy included.", prometheus.ExponentialBuckets(0.0005, 4, 9), "route"),
 	}

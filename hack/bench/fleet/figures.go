@@ -12,8 +12,7 @@ import (
 // figures are values by name.
 type figures map[string]float64
 
-// bound is what a figure must not exceed; 0 and below for figures that say where the others come from, but for none, which
-// must be 0.
+// bound is what a figure must not exceed, if it is bounded; the others say where those come from.
 type bound struct {
 	name string
 	most float64
@@ -69,7 +68,7 @@ func (f figures) print() (within bool) {
 func (l *load) report(f figures) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	note("answers to requests for a lease by status: %v", l.status)
+	note("answers to requests for a lease by status: %v; scrapes and lists: %d, of which %d failed", l.status, l.gets, l.failed)
 	slices.Sort(l.took)
 	if len(l.took) == 0 {
 		return

@@ -26,6 +26,8 @@ type load struct {
 	mu     sync.Mutex
 	took   []time.Duration
 	status map[int]int
+	// gets and failed count scrapes and lists.
+	gets, failed int
 }
 
 func (w *world) load(ctx context.Context, o *operator) *load {
@@ -35,8 +37,8 @@ func (w *world) load(ctx context.Context, o *operator) *load {
 		http: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64, MaxConnsPerHost: 512}},
 	}
 	l.every(ctx, time.Second/leaseRate, func() { l.all.Go(func() { l.lease(ctx) }) })
-	l.every(ctx, scrapeEvery, func() { _, _ = get(ctx, "http://"+o.metrics+"/metrics") })
-	l.every(ctx, listEvery, func() { _, _ = get(ctx, l.base+"/v1/proxies?healthy=true&limit=500") })
+	l.every(ctx, scrapeEvery, func() { l.asked(ctx, "http://"+o.metrics+"/metrics") })
+	l.every(ctx, listEvery, func() { l.asked(ctx, l.base+"/v1/proxies?healthy=true&limit=500") })
 	return l
 }
 
@@ -53,6 +55,18 @@ func (l *load) every(ctx context.Context, d time.Duration, f func()) {
 			}
 		}
 	})
+}
+
+// asked reads what is read now and then. That it fails while the operator starts is no surprise; later it would make the load
+// another one, so it is told.
+func (l *load) asked(ctx context.Context, url string) {
+	_, err := get(ctx, url)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gets++
+	if err != nil && ctx.Err() == nil {
+		l.failed++
+	}
 }
 
 // lease acquires and releases.

@@ -8,7 +8,8 @@ import (
 type Recorder interface {
 	// Pass is told of every pass: what it saw, one of Sights, and how it ended, one of the Pass constants.
 	Pass(seen, result string)
-	// Failure is told of every failure that a pass has met at a backend, by the reason that the condition shows for it.
+	// Failure is told of every failure that a pass has met at a backend, by the reason that the condition shows for it where it
+	// keeps the instance from being provisioned.
 	Failure(providerName, reason string)
 	// Replacement is told of every instance that is withdrawn to be replaced, by one of the Cause constants.
 	Replacement(providerName, cause string)
