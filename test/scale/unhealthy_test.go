@@ -138,22 +138,22 @@ func deadProxies(w *world, n, of int, down time.Duration) {
 		w.prober.wear(dead[i])
 	}
 	w.until(2*time.Minute, "the dead ones are known", func() bool { return w.count(isUnhealthy) == n })
-	due, limit := patience, tenth(of)
+	limit, up := tenth(of), start
 	if down > 0 {
 		w.pass(patience / 2)
 		w.restart(down)
+		up = time.Now()
 		w.pass(time.Second)
 		offer.follow(w)
-		due = max(patience, patience/2+down)
 	}
 	w.until(30*time.Minute, "all are Ready", func() bool { return w.count(ready) == of && w.offered() == of })
 	took := time.Since(start)
 	w.pass(2 * patience)
 
-	earliest, latest := w.replacedOnce(dead, start)
+	earliest, late := w.replacedOnce(dead, start, up)
 	least, left := offer.fewest()
-	w.t.Logf("%d of %d dead: replaced %s to %s after their condition, all Ready after %s; at most %d being replaced; at least %d offered, left %v",
-		n, of, earliest, latest, took, replacing.max(), least, left)
+	w.t.Logf("%d of %d dead: replaced %s after their condition at the earliest, and at most %s after both that wait and the operator's start, all Ready after %s; at most %d being replaced; at least %d offered, left %v",
+		n, of, earliest, late, took, replacing.max(), least, left)
 	w.sameAs(before, dead...)
 	if acts := len(w.cloud.since(start, opCreate, opDelete)); acts != 2*n {
 		w.t.Errorf("%d creations and deletions for %d dead ones", acts, n)
@@ -165,14 +165,15 @@ func deadProxies(w *world, n, of int, down time.Duration) {
 		w.t.Errorf("at least %d were offered of %d that forward", least, of-n)
 	}
 	// A condition keeps whole seconds. A new process wants to see a full run of failures, and a pass may wait for its turn.
-	if slack := 3*33*time.Second + 30*time.Second; earliest < patience-time.Second || n <= limit && latest > due+slack {
-		w.t.Errorf("replaced %s to %s after they became Unhealthy, want about %s", earliest, latest, due)
+	if slack := 3*33*time.Second + 30*time.Second; earliest < patience-time.Second || n <= limit && late > slack {
+		w.t.Errorf("replaced %s after they became Unhealthy and %s after they might be, want %s and at most %s", earliest, late, patience, slack)
 	}
 }
 
-// replacedOnce checks that each of the dead has had one deletion and one creation, and returns how long after their
-// conditions became False the deletions came.
-func (w *world) replacedOnce(dead []types.NamespacedName, since time.Time) (earliest, latest time.Duration) {
+// replacedOnce checks that each of the dead has had one deletion and one creation. It returns how long after its
+// condition became False the first deletion came, and how late the last one was, counted from when the Proxy's patience
+// was over and the operator up.
+func (w *world) replacedOnce(dead []types.NamespacedName, since, up time.Time) (earliest, late time.Duration) {
 	w.t.Helper()
 	deletes, creates, writes := byUID(w.cloud.since(since, opDelete)), byUID(w.cloud.since(since, opCreate)), byProxy(w.link.since(since))
 	earliest = time.Hour
@@ -185,11 +186,14 @@ func (w *world) replacedOnce(dead []types.NamespacedName, since time.Time) (earl
 		}
 		for _, one := range writes[key] {
 			if isUnhealthy(one.after) {
-				waited := deletes[uid][0].began.Sub(one.at)
-				earliest, latest = min(earliest, waited), max(latest, waited)
+				began, due := deletes[uid][0].began, one.at.Add(patience)
+				if due.Before(up) {
+					due = up
+				}
+				earliest, late = min(earliest, began.Sub(one.at)), max(late, began.Sub(due))
 				break
 			}
 		}
 	}
-	return earliest, latest
+	return earliest, late
 }
