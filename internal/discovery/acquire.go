@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/egress-proxies/egress-proxies-operator/internal/connlimit"
 	"github.com/egress-proxies/egress-proxies-operator/internal/lease"
 )
 
@@ -59,7 +60,7 @@ func (s *Server) acquireWaiting(x *exchange, r *http.Request, req lease.Request)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	// With another request in between nobody could tell whether the client is still there.
-	stop := connectionOf(r).during(cancel)
+	stop := connlimit.Of(r).During(cancel)
 	granted, err := s.o.Ledger.Acquire(ctx, req)
 	stop()
 	// The time for answering begins now. If the connection is gone, writing says so.

@@ -16,7 +16,7 @@ import (
 )
 
 // The environment of a test binary that is a crowd: of which kind and size, where it connects to and what each of its
-// connections says.
+// connlimit says.
 const (
 	crowdKind = "DISCOVERY_TEST_CROWD_KIND"
 	crowdSize = "DISCOVERY_TEST_CROWD_SIZE"

@@ -1,7 +1,7 @@
 // Package discovery is the HTTP API that crawlers call: which proxies there are, a lease on one of them, and what was
 // seen through it.
 //
-// A connection is bounded by connections. A request passes, outermost first: recover, request log, body limit,
+// Connections are bounded by connlimit. A request passes, outermost first: recover, request log, body limit,
 // authentication, routes. Handlers read the fleet model and the lease ledger and nothing else; none of them waits for
 // anything but their locks, unless the client asks it to wait for a proxy.
 //

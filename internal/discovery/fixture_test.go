@@ -240,7 +240,20 @@ type recorder struct {
 	acquired []string // with what is measured besides
 	causes   []string
 	requests []string
+	shakes   []string // the reasons of handshakes that failed
 	panics   any
+}
+
+func (r *recorder) HandshakeFailed(reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shakes = append(r.shakes, reason)
+}
+
+func (r *recorder) handshakes() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.shakes, " ")
 }
 
 func (r *recorder) NoMatch(cause string) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/connlimit"
 )
 
 const (
@@ -103,9 +105,7 @@ func (s *Server) authenticated(next handler) handler {
 				return
 			}
 			x.principal = principal
-			if conn := connectionOf(r); conn != nil {
-				conn.prove()
-			}
+			connlimit.Of(r).Prove()
 		}
 		next(x, r)
 	}

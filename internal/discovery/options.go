@@ -41,6 +41,8 @@ type Recorder interface {
 	// Request is told of every request: the pattern of its route, UnmatchedRoute where there is none, the status of its
 	// answer and how long it took.
 	Request(route string, status int, took time.Duration)
+	// HandshakeFailed is told of every client with which TLS does not come about: one of connlimit.HandshakeReasons.
+	HandshakeFailed(reason string)
 }
 
 // UnmatchedRoute stands for a request that no route is for.
@@ -152,6 +154,7 @@ type discard struct{}
 func (discard) LeaseRequest(string, bool, time.Duration) {}
 func (discard) NoMatch(string)                           {}
 func (discard) Request(string, int, time.Duration)       {}
+func (discard) HandshakeFailed(string)                   {}
 
 func defaulted[T comparable](field *T, value T) {
 	var zero T

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/connlimit"
 )
 
 // Server serves the API. It is a manager Runnable that runs on every replica.
@@ -21,7 +23,7 @@ type Server struct {
 	lists   *readers
 
 	started atomic.Bool
-	limited atomic.Pointer[connections]
+	limited atomic.Pointer[connlimit.Listener]
 	// bound is closed when addr or bindErr is set.
 	bound   chan struct{}
 	addr    net.Addr
@@ -48,7 +50,7 @@ func (s *Server) NeedLeaderElection() bool { return false }
 // Connections returns how many connections the server holds. It does not block.
 func (s *Server) Connections() int {
 	if c := s.limited.Load(); c != nil {
-		return c.count()
+		return c.Count()
 	}
 	return 0
 }
@@ -93,9 +95,9 @@ func (s *Server) Start(ctx context.Context) error {
 		// "OPTIONS *" goes through authentication like everything else.
 		DisableGeneralOptionsHandler: true,
 	}
-	limited := newConnections(s.secured(listener), s.o.MaxConnections)
+	limited := connlimit.New(listener, connlimit.Options{Most: s.o.MaxConnections, TLS: s.o.TLS, HandshakeFailed: s.handshakeFailed})
 	s.limited.Store(limited)
-	server.ConnState, server.ConnContext = limited.state, limited.context
+	server.ConnState, server.ConnContext = limited.State, limited.Context
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(limited) }()
 	select {
@@ -108,13 +110,19 @@ func (s *Server) Start(ctx context.Context) error {
 	return err
 }
 
+// handshakeFailed tells of a client with which TLS does not come about. Strangers can make that happen at will.
+func (s *Server) handshakeFailed(client net.Addr, reason string, err error) {
+	s.o.Metrics.HandshakeFailed(reason)
+	s.o.Log.V(1).Info("TLS handshake failed", "client", client.String(), "reason", reason, "error", err.Error())
+}
+
 // drain ends the server. A client that never sends its request to the end, or never reads its answer, is no fault of it.
-func (s *Server) drain(ctx context.Context, server *http.Server, limited *connections) error {
+func (s *Server) drain(ctx context.Context, server *http.Server, limited *connlimit.Listener) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.ShutdownTimeout)
 	defer cancel()
 	err := server.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		if n := limited.busy(); n > 0 {
+		if n := limited.Busy(); n > 0 {
 			s.o.Log.Info("requests cut off by the shutdown", "requests", n)
 		}
 		err = server.Close()

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/connlimit"
 )
 
 // newCertificate returns a certificate for 127.0.0.1 that signs itself.
@@ -88,14 +91,57 @@ func TestHTTPS(t *testing.T) {
 	if status := readStatus(t, r); status != http.StatusOK {
 		t.Errorf("status %d on the same connection", status)
 	}
-	// In plain HTTP nothing is answered but that.
-	plain, pr := dial(t, s.fixture)
-	write(t, plain, post(`{}`))
-	if line, err := pr.ReadString('\n'); err == nil && strings.Contains(line, "201") {
-		t.Errorf("over HTTP: %q", line)
-	}
 	if n := s.ledger.Live(); n != 1 {
 		t.Errorf("%d leases", n)
+	}
+}
+
+// TestFailedHandshakesAreSeen: each with its reason, and none where nobody has begun one.
+func TestFailedHandshakesAreSeen(t *testing.T) {
+	var metrics recorder
+	s := newSecureFixture(t, newFixture, func(o *Options) { o.Metrics, o.ReadHeaderTimeout = &metrics, 200*time.Millisecond })
+	for _, tc := range []struct {
+		reason, want string
+		client       func(raw net.Conn)
+	}{
+		{"plain HTTP", connlimit.HandshakeNotTLS, func(raw net.Conn) {
+			write(t, raw, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+			if got, _ := io.ReadAll(raw); !strings.HasPrefix(string(got), "HTTP/1.0 400 ") || !strings.Contains(string(got), "HTTPS") {
+				t.Errorf("it is answered with %q", got)
+			}
+		}},
+		{"a client that does not trust it", connlimit.HandshakeRejected, func(raw net.Conn) {
+			if err := tls.Client(raw, &tls.Config{ServerName: "127.0.0.1", MaxVersion: tls.VersionTLS12}).HandshakeContext(t.Context()); err == nil {
+				t.Error("it trusts it")
+			}
+		}},
+		{"an old version", connlimit.HandshakeOther, func(raw net.Conn) {
+			config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS11, MaxVersion: tls.VersionTLS11}
+			if err := tls.Client(raw, config).HandshakeContext(t.Context()); err == nil {
+				t.Error("it is spoken")
+			}
+		}},
+		{"silence after the first bytes", connlimit.HandshakeTimeout, func(raw net.Conn) { write(t, raw, "\x16\x03\x01") }},
+		{"a port scan", "", func(raw net.Conn) { _ = raw.Close() }},
+		{"a request", "", func(raw net.Conn) {
+			config := trusting(s.certificate.Load())
+			config.ServerName = "127.0.0.1"
+			conn := tls.Client(raw, config)
+			write(t, conn, "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+			if got, err := io.ReadAll(conn); err != nil || !strings.Contains(string(got), " 200 ") {
+				t.Errorf("%q, %v", got, err)
+			}
+		}},
+	} {
+		before := metrics.handshakes()
+		raw, _ := dial(t, s.fixture)
+		tc.client(raw)
+		await(t, tc.reason, func() bool { return strings.TrimSpace(strings.TrimPrefix(metrics.handshakes(), before)) == tc.want })
+		_ = raw.Close()
+		await(t, "it has gone", func() bool { return s.server.Connections() == 0 })
+		if got := strings.TrimSpace(strings.TrimPrefix(metrics.handshakes(), before)); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+		}
 	}
 }
 
@@ -172,7 +218,7 @@ func TestThoseWhoNeverShakeHandsKeepNobodyOut(t *testing.T) {
 func TestAHeaderOfManyLinesIsCutOffInsideOfTLS(t *testing.T) {
 	s := newSecureFixture(t, newFixture)
 	conn, r := s.dialTLS(t)
-	write(t, conn, "GET /v1/proxies HTTP/1.1\r\nHost: x\r\n"+strings.Repeat("A: b\r\n", maxUnprovenLines+10)+"\r\n")
+	write(t, conn, "GET /v1/proxies HTTP/1.1\r\nHost: x\r\n"+strings.Repeat("A: b\r\n", connlimit.MaxUnprovenLines+10)+"\r\n")
 	if line, err := r.ReadString('\n'); err == nil && strings.Contains(line, " 401") {
 		t.Errorf("answered %q", line)
 	}

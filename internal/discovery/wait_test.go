@@ -2,7 +2,6 @@ package discovery
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -138,41 +137,6 @@ func TestWhoHangsUpBehindTwoRequestsWaitsNoLonger(t *testing.T) {
 	await(t, "somebody waits", func() bool { return f.ledger.Waiting() == 1 })
 	conn.Close()
 	await(t, "nobody waits", func() bool { return f.ledger.Waiting() == 0 })
-}
-
-// The byte may come while the request before is being read to its end.
-func TestAByteThatCameBeforeTheWaitEndsIt(t *testing.T) {
-	_, come, next := newLobby(t, 2)
-	client := come()
-	p := next()
-	read := func(text string, size int) {
-		t.Helper()
-		go func() { _, _ = io.WriteString(client, text) }()
-		if n, err := p.Read(make([]byte, size)); n != len(text) || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	ended := 0
-	during := func() (stop func()) { return p.during(func() { ended++ }) }
-	read("a request", 4096)
-	stop := during()
-	if ended != 0 {
-		t.Error("nothing came behind it")
-	}
-	read("G", 1)
-	if ended != 1 {
-		t.Errorf("ended %d times by a byte", ended)
-	}
-	stop()
-	read("ET", 4096)
-	if ended != 1 {
-		t.Error("ended after it was over")
-	}
-	read("P", 1)
-	during()
-	if ended != 2 {
-		t.Error("not ended by the byte that came before")
-	}
 }
 
 // Shutting down takes no longer because somebody waits.

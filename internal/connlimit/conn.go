@@ -1,4 +1,4 @@
-package discovery
+package connlimit
 
 import (
 	"container/list"
@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// maxUnprovenLines bounds the header of a connection that is unproven. net/http bounds its bytes, but 36 KB of the
+// MaxUnprovenLines bounds the header of a connection that is unproven. net/http bounds its bytes, but 36 KB of the
 // shortest lines become about 1 MB in memory, and 1000 of them 150 KB. Clients send a few dozen.
-const maxUnprovenLines = 250
+const MaxUnprovenLines = 250
 
-// placed is a connection that has a place among others, which it gives back when it is closed.
-type placed struct {
+// Conn is a connection that has a place among others, which it gives back when it is closed.
+type Conn struct {
 	net.Conn
-	among *connections
+	among *Listener
 	once  sync.Once
 	since time.Time
 
@@ -27,6 +27,8 @@ type placed struct {
 	left   bool
 
 	proven atomic.Bool
+	// served: something of a request has been read. told: a handshake that failed has been reported.
+	served, told atomic.Bool
 	// header is that of the first request, or the next one as long as none has proven anything.
 	header headerLines
 	// more is called with each byte that arrives while a request waits; ahead says that one has arrived before its turn.
@@ -35,7 +37,7 @@ type placed struct {
 }
 
 // move puts p at the end of the list to, or into none. The mutex of p.among is held.
-func (p *placed) move(to *list.List) {
+func (p *Conn) move(to *list.List) {
 	if p.in != nil {
 		p.in.Remove(p.at)
 	}
@@ -44,9 +46,9 @@ func (p *placed) move(to *list.List) {
 	}
 }
 
-// prove notes that a request on p has passed authentication.
-func (p *placed) prove() {
-	if p.proven.Swap(true) {
+// Prove notes that a request on p has passed authentication. It does not block.
+func (p *Conn) Prove() {
+	if p == nil || p.proven.Swap(true) {
 		return
 	}
 	c := p.among
@@ -58,12 +60,16 @@ func (p *placed) prove() {
 }
 
 // Read implements net.Conn.
-func (p *placed) Read(b []byte) (int, error) {
+func (p *Conn) Read(b []byte) (int, error) {
 	n, err := p.Conn.Read(b)
 	if n == 0 {
+		if err != nil {
+			p.handshakeFailed(err)
+		}
 		return n, err
 	}
-	if !p.proven.Load() && p.header.add(b[:n]) > maxUnprovenLines {
+	p.served.Store(true)
+	if !p.proven.Load() && p.header.add(b[:n]) > MaxUnprovenLines {
 		_ = p.Close()
 		return 0, io.EOF
 	}
@@ -78,9 +84,9 @@ func (p *placed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// during lets f be called when a byte arrives before the end of the request that is being served, until stop is called.
+// During lets f be called when a byte arrives before the end of the request that is being served, until stop is called.
 // The whole request has been read. f may be called at once and several times.
-func (p *placed) during(f func()) (stop func()) {
+func (p *Conn) During(f func()) (stop func()) {
 	if p == nil {
 		return func() {}
 	}
@@ -92,7 +98,7 @@ func (p *placed) during(f func()) (stop func()) {
 }
 
 // Close implements net.Conn.
-func (p *placed) Close() error {
+func (p *Conn) Close() error {
 	err := p.Conn.Close()
 	p.once.Do(func() {
 		c := p.among
@@ -107,7 +113,7 @@ func (p *placed) Close() error {
 }
 
 // CloseWrite lets the server end its side first, so that an answer to a client that is still sending is not lost.
-func (p *placed) CloseWrite() error {
+func (p *Conn) CloseWrite() error {
 	if half, ok := p.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

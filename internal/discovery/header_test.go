@@ -10,31 +10,10 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-)
+	"time"
 
-func TestHeaderLinesAreCountedToTheEndOfTheHeader(t *testing.T) {
-	for text, want := range map[string]int{
-		"":                                  0,
-		"GET / HTTP/1.1":                    0,
-		"GET / HTTP/1.1\r\n":                1,
-		"GET / HTTP/1.1\r\nA: b\r\n":        2,
-		"GET / HTTP/1.1\r\n\r\n\n\n\n":      2,
-		"GET / HTTP/1.1\nA: b\n\nx\ny\n":    3,
-		"GET / HTTP/1.1\r\nA: b\n \nC:\n":   4, // a continued line is no end
-		"GET / HTTP/1.1\r\nA: \r\r\nC:\r":   2,
-		"\r\n\r\n":                          1,
-		strings.Repeat("\n", 5):             1,
-		strings.Repeat("a\n", 5) + "\n\n\n": 6,
-	} {
-		for n := range len(text) + 1 { // however it is cut
-			var h headerLines
-			h.add([]byte(text[:n]))
-			if got := h.add([]byte(text[n:])); got != want {
-				t.Errorf("%q and %q: %d lines, want %d", text[:n], text[n:], got, want)
-			}
-		}
-	}
-}
+	"github.com/egress-proxies/egress-proxies-operator/internal/connlimit"
+)
 
 // shortest is a header with n lines more than it needs.
 func shortest(n int) []string { return strings.Split(strings.Repeat("a:b\n", n)[:4*n-1], "\n") }
@@ -44,16 +23,16 @@ func TestHeadersOfManyLines(t *testing.T) {
 	f := newFixture(t)
 	f.put("a")
 	const health = "GET /healthz HTTP/1.1\r\nHost: x\r\n"
-	many := strings.Join(shortest(maxUnprovenLines), "\r\n") + "\r\n\r\n"
+	many := strings.Join(shortest(connlimit.MaxUnprovenLines), "\r\n") + "\r\n\r\n"
 	long := post(strings.Repeat(" \n", 15_000) + "{}")
 	_, body, _ := strings.Cut(long, "\r\n\r\n")
 	for name, tc := range map[string]struct {
 		first, send string
 		want        int // 0 for cut off
 	}{
-		"as many as may be":           {"", unauthenticated(shortest(maxUnprovenLines - 3)...), http.StatusUnauthorized},
-		"one more":                    {"", unauthenticated(shortest(maxUnprovenLines - 2)...), 0},
-		"one more, with a token":      {"", request("GET", "/v1/proxies", shortest(maxUnprovenLines-3)...), 0},
+		"as many as may be":           {"", unauthenticated(shortest(connlimit.MaxUnprovenLines - 3)...), http.StatusUnauthorized},
+		"one more":                    {"", unauthenticated(shortest(connlimit.MaxUnprovenLines - 2)...), 0},
+		"one more, with a token":      {"", request("GET", "/v1/proxies", shortest(connlimit.MaxUnprovenLines-3)...), 0},
 		"many in the body":            {"", long, http.StatusCreated},
 		"many in the next body":       {health + "\r\n" + strings.TrimSuffix(long, body), body, http.StatusCreated},
 		"many after a few":            {health + "\r\n", health + many, 0},
@@ -108,19 +87,19 @@ func TestUnprovenConnectionsCostLittle(t *testing.T) {
 		"short":    func(int) string { return "a:b" },
 		"distinct": func(i int) string { return fmt.Sprintf("%x:", i) },
 		"long": func(i int) string {
-			return fmt.Sprintf("%x:%s", i, strings.Repeat("x", maxHeaderBytes/maxUnprovenLines-7))
+			return fmt.Sprintf("%x:%s", i, strings.Repeat("x", maxHeaderBytes/connlimit.MaxUnprovenLines-7))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			var b strings.Builder
 			b.WriteString("GET / HTTP/1.1\r\n")
-			for i := range maxUnprovenLines - 1 {
+			for i := range connlimit.MaxUnprovenLines - 1 {
 				b.WriteString(line(i) + "\n")
 			}
 			text := b.String()[:b.Len()-1]
 			before := memory()
-			conns := make([]net.Conn, maxUnproven)
+			conns := make([]net.Conn, connlimit.MaxUnproven)
 			for i := range conns {
 				conns[i], _ = dial(t, f)
 				write(t, conns[i], text)
@@ -138,4 +117,11 @@ func TestUnprovenConnectionsCostLittle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// cut reports whether the server has closed the connection.
+func cut(client net.Conn) bool {
+	_ = client.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_, err := client.Read(make([]byte, 1))
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }

@@ -1,7 +1,6 @@
-package discovery
+package connlimit
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -32,17 +31,17 @@ func (l lobby) Close() error   { l.end(); return nil }
 func (l lobby) Addr() net.Addr { return nil }
 
 // newLobby has room for most connections. Those that come are accepted one after the other; next returns the next that is.
-func newLobby(t *testing.T, most int) (c *connections, come func() (client net.Conn), next func() *placed) {
+func newLobby(t *testing.T, most int) (c *Listener, come func() (client net.Conn), next func() *Conn) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	l := lobby{make(chan net.Conn), ctx, cancel}
-	c = newConnections(l, most)
-	got := make(chan *placed)
+	c = New(l, Options{Most: most})
+	got := make(chan *Conn)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for conn, err := c.Accept(); err == nil; conn, err = c.Accept() {
-			got <- conn.(*placed)
+			got <- conn.(*Conn)
 		}
 	}()
 	come = func() net.Conn {
@@ -51,7 +50,7 @@ func newLobby(t *testing.T, most int) (c *connections, come func() (client net.C
 		l.come <- server
 		return client
 	}
-	next = func() *placed {
+	next = func() *Conn {
 		t.Helper()
 		select {
 		case p := <-got:
@@ -69,7 +68,7 @@ func newLobby(t *testing.T, most int) (c *connections, come func() (client net.C
 }
 
 // aged lets p be of that age; one below 0 keeps it from becoming old.
-func (p *placed) aged(age time.Duration) {
+func (p *Conn) aged(age time.Duration) {
 	p.among.mu.Lock()
 	p.since = time.Now().Add(-age)
 	p.among.mu.Unlock()
@@ -83,9 +82,9 @@ func cut(client net.Conn) bool {
 }
 
 func TestAPlaceThatBecomesFreeIsTakenAtOnce(t *testing.T) {
-	for name, free := range map[string]func(*placed){
-		"it is closed":     func(p *placed) { p.Close() },
-		"it proves itself": func(p *placed) { p.prove() },
+	for name, free := range map[string]func(*Conn){
+		"it is closed":     func(p *Conn) { p.Close() },
+		"it proves itself": func(p *Conn) { p.Prove() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, come, next := newLobby(t, 2)
@@ -112,25 +111,25 @@ func TestCloseEndsTheWaitForAPlace(t *testing.T) {
 
 func TestWhoGoesForANewConnection(t *testing.T) {
 	c, come, next := newLobby(t, 4) // two of them unproven
-	arrive := func() (*placed, net.Conn) {
+	arrive := func() (*Conn, net.Conn) {
 		client := come()
 		p := next()
 		p.aged(-time.Hour)
 		return p, client
 	}
 	a, aClient := arrive()
-	a.prove()
+	a.Prove()
 	b, bClient := arrive()
-	b.prove()
-	for _, p := range []*placed{a, b, b, a} { // b will have been idle for longer
-		c.state(p, http.StateActive)
-		c.state(p, http.StateIdle)
+	b.Prove()
+	for _, p := range []*Conn{a, b, b, a} { // b will have been idle for longer
+		c.State(p, http.StateActive)
+		c.State(p, http.StateIdle)
 	}
 	old, oldClient := arrive()
 	second, secondClient := arrive()
 
 	// There is no room among the unproven: one of them has to go, although there are idle ones, and none before its time.
-	if ok, goes, wait := c.place(&placed{among: c}); ok || goes != nil || wait < provingTime {
+	if ok, goes, wait := c.place(&Conn{among: c}); ok || goes != nil || wait < provingTime {
 		t.Errorf("%v, %v, %s", ok, goes, wait)
 	}
 	old.aged(2 * provingTime)
@@ -139,14 +138,14 @@ func TestWhoGoesForANewConnection(t *testing.T) {
 		t.Error("the oldest unproven one is still there")
 	}
 	// There is room among them, but every place is taken: where nobody unproven is old, the longest idle one goes.
-	second.prove()
-	c.state(second, http.StateActive)
+	second.Prove()
+	c.State(second, http.StateActive)
 	fourth, _ := arrive()
 	if !cut(bClient) {
 		t.Error("the longest idle one is still there")
 	}
 	// Before the next idle one goes an unproven one that is old.
-	fourth.prove()
+	fourth.Prove()
 	third.aged(2 * provingTime)
 	arrive()
 	if !cut(thirdClient) {
@@ -158,7 +157,7 @@ func TestWhoGoesForANewConnection(t *testing.T) {
 			t.Error("one too many has gone")
 		}
 	}
-	if n := c.busy(); n != 1 {
+	if n := c.Busy(); n != 1 {
 		t.Errorf("%d are busy", n)
 	}
 }
@@ -178,47 +177,22 @@ func TestTimeToProveOneself(t *testing.T) {
 		{"just now, and twice its time nearly", 2*provingTime - provingPause/2, 0, provingPause / 2},
 		{"just now, and twice its time", 2 * provingTime, 0, 0},
 	} {
-		c := &connections{lastProven: now.Add(-tc.ago)}
-		if got := c.overFor(&placed{since: now.Add(-tc.since)}); !got.Equal(now.Add(tc.left)) {
+		c := &Listener{lastProven: now.Add(-tc.ago)}
+		if got := c.overFor(&Conn{since: now.Add(-tc.since)}); !got.Equal(now.Add(tc.left)) {
 			t.Errorf("%s: %s left, want %s", tc.reason, got.Sub(now), tc.left)
 		}
 	}
-	c := newConnections(nil, 2)
-	p := &placed{among: c}
-	if p.prove(); c.lastProven.Before(now) {
+	c := New(nil, Options{Most: 2})
+	p := &Conn{among: c}
+	if p.Prove(); c.lastProven.Before(now) {
 		t.Error("nobody notes that somebody has been proven")
 	}
 }
 
 func TestHalfOfFewPlacesAreForTheUnproven(t *testing.T) {
 	for most, want := range map[int]int{1: 1, 2: 1, 3: 1, 10: 5, 512: 256, 4096: 256} {
-		if got := newConnections(nil, most).mostUnproven; got != want {
+		if got := New(nil, Options{Most: most}).mostUnproven; got != want {
 			t.Errorf("of %d places %d, want %d", most, got, want)
-		}
-	}
-}
-
-// Asking for its health makes nobody an honest client, and honest clients stay connected.
-func TestHealthProvesNothing(t *testing.T) {
-	f := newFixture(t, func(o *Options) { o.MaxConnections = 4 })
-	var conns []net.Conn
-	var readers []*bufio.Reader
-	const health = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-	for _, text := range []string{request("GET", "/v1/proxies"), health, health, request("GET", "/v1/proxies")} {
-		conn, r := dial(t, f)
-		write(t, conn, text)
-		if got := readStatus(t, r); got != http.StatusOK {
-			t.Fatal(got)
-		}
-		conns, readers = append(conns, conn), append(readers, r)
-	}
-	if _, err := readers[1].Peek(1); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("%v, want the first that shows no token closed", err)
-	}
-	for _, i := range []int{0, 2, 3} {
-		write(t, conns[i], health)
-		if got := readStatus(t, readers[i]); got != http.StatusOK {
-			t.Errorf("connection %d: %d", i, got)
 		}
 	}
 }
