@@ -19,6 +19,9 @@ func (a *app) gauges(engine *health.Engine, api *discovery.Server, p principals)
 		metrics.RegisterConnections(r, api.Connections),
 		metrics.RegisterProcess(r, metrics.Build{Version: versionText(), Revision: commit()}, a.leading),
 	}
+	if len(a.certificates) > 0 {
+		errs = append(errs, metrics.RegisterCertificates(r, a.certificates))
+	}
 	if p.file != nil {
 		errs = append(errs, metrics.RegisterTokens(r, p.file.Accepted))
 	}

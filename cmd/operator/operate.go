@@ -16,9 +16,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
 	"github.com/egress-proxies/egress-proxies-operator/internal/controller/proxy"
@@ -74,7 +74,7 @@ func operate(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	a := &app{o: o, mgr: mgr, fence: lead, owner: who, clock: clock.RealClock{}, store: fleet.NewStore(), triggers: proxy.NewTriggers()}
+	a := &app{o: o, mgr: mgr, fence: lead, owner: who, clock: clock.RealClock{}, store: fleet.NewStore(), triggers: proxy.NewTriggers(), certificates: map[string]func() time.Time{}}
 	if err := a.assemble(ctx, file); err != nil {
 		return err
 	}
@@ -89,8 +89,9 @@ func newManager(cfg *rest.Config, o *options, lead *fence) (ctrl.Manager, error)
 	}
 	opts := ctrl.Options{
 		Scheme:                        scheme,
-		Metrics:                       o.metricsServer(),
-		HealthProbeBindAddress:        o.probesAddress,
+		// Metrics and probes have servers of our own, whose bounds strangers cannot wear out.
+		Metrics:                       metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress:        "0",
 		PprofBindAddress:              o.pprofAddress,
 		LeaderElection:                o.leaderElect,
 		LeaderElectionReleaseOnCancel: true,
@@ -109,11 +110,7 @@ func newManager(cfg *rest.Config, o *options, lead *fence) (ctrl.Manager, error)
 	if o.namespace != "" {
 		opts.Cache.DefaultNamespaces = map[string]cache.Config{o.namespace: {}}
 	}
-	mgr, err := ctrl.NewManager(cfg, opts)
-	if err != nil {
-		return nil, err
-	}
-	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
+	return ctrl.NewManager(cfg, opts)
 }
 
 // app holds what the parts share.
@@ -127,6 +124,8 @@ type app struct {
 	triggers  *proxy.Triggers
 	providers *registry.Registry
 	events    *eventlimit.Recorder // of all parts: they share its limits
+	// certificates tells when each one that is followed ends, by what it is for.
+	certificates map[string]func() time.Time
 }
 
 func (a *app) assemble(ctx context.Context, file providersFile) error {
@@ -179,7 +178,7 @@ func (a *app) assemble(ctx context.Context, file providersFile) error {
 	if err != nil {
 		return err
 	}
-	https, certificates, err := o.discoveryTLS()
+	https, err := a.discoveryTLS()
 	if err != nil {
 		return err
 	}
@@ -217,6 +216,9 @@ func (a *app) assemble(ctx context.Context, file providersFile) error {
 	if err != nil {
 		return err
 	}
+	if err := errors.Join(a.serveMetrics(ctx), a.serveProbes(ctx)); err != nil {
+		return err
+	}
 	if err := a.gauges(engine, api, principals); err != nil {
 		return err
 	}
@@ -227,9 +229,6 @@ func (a *app) assemble(ctx context.Context, file providersFile) error {
 	var errs []error
 	for _, r := range []manager.Runnable{early{cloudInit}, early{auth}, feed, ledger, api, probing, observing, releasing, collector, monitor, reloading} {
 		errs = append(errs, a.mgr.Add(r))
-	}
-	if certificates != nil {
-		errs = append(errs, a.mgr.Add(certificates))
 	}
 	if principals.file != nil {
 		errs = append(errs, a.mgr.Add(principals.file))

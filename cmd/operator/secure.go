@@ -1,15 +1,23 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"path/filepath"
+	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/client-go/rest"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	authenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/scrapeauth"
 )
 
 // What the manifests have to grant for asking the cluster who may see metrics.
@@ -17,53 +25,105 @@ import (
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// metricsServer is how metrics are served.
-func (o *options) metricsServer() metricsserver.Options {
-	out := metricsserver.Options{BindAddress: o.metricsAddress}
-	if o.metricsSecure {
-		out.SecureServing, out.FilterProvider, out.CertDir = true, forReaders, o.metricsCerts
-		// No HTTP/2, whose streams make it costly to serve strangers; CVE-2023-44487 was one case of that.
-		out.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos, c.MinVersion = []string{"http/1.1"}, tls.VersionTLS12 }}
+// serveMetrics has metrics served to whom the cluster lets get them, or over HTTP to everybody.
+func (a *app) serveMetrics(ctx context.Context) error {
+	o := a.o
+	if o.metricsAddress == "0" {
+		return nil
 	}
-	return out
+	handler := promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: maxScrapes,
+	})
+	if !o.metricsSecure {
+		return servePort(ctx, a.mgr, "metrics-bind-address", o.metricsAddress, nil, metricsOnly(handler))
+	}
+	secure, err := a.metricsTLS()
+	if err != nil {
+		return err
+	}
+	authentication, err := authenticationv1.NewForConfigAndClient(a.mgr.GetConfig(), a.mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	authorization, err := authorizationv1.NewForConfigAndClient(a.mgr.GetConfig(), a.mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	gate := scrapeauth.New(scrapeauth.Options{
+		Authentication: authentication, Authorization: authorization, Clock: a.clock, Log: a.mgr.GetLogger().WithName("metrics"),
+	})
+	return servePort(ctx, a.mgr, "metrics-bind-address", o.metricsAddress, secure, gate.Wrap(metricsOnly(handler)))
 }
 
-// forReaders lets through whom the cluster lets get the path. Strangers can make every request fail, so that is no error here
-// that would be worth a line each time.
-func forReaders(c *rest.Config, h *http.Client) (metricsserver.Filter, error) {
-	filter, err := filters.WithAuthenticationAndAuthorization(c, h)
+// maxScrapes bounds how many scrapes are answered at one time: each builds the whole answer in memory.
+const maxScrapes = 4
+
+// metricsOnly serves handler at /metrics.
+func metricsOnly(handler http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", handler)
+	return mux
+}
+
+// metricsTLS has the certificate of the folder, followed as it changes, or one that nobody can verify.
+func (a *app) metricsTLS() (*tls.Config, error) {
+	if a.o.metricsCerts == "" {
+		crt, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil, "")
+		if err != nil {
+			return nil, fmt.Errorf("making a certificate for metrics: %w", err)
+		}
+		pair, err := tls.X509KeyPair(crt, key)
+		if err != nil {
+			return nil, fmt.Errorf("making a certificate for metrics: %w", err)
+		}
+		return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+	}
+	w, err := certwatcher.New(filepath.Join(a.o.metricsCerts, "tls.crt"), filepath.Join(a.o.metricsCerts, "tls.key"))
 	if err != nil {
+		return nil, fmt.Errorf("--metrics-cert-dir=%s: %w", a.o.metricsCerts, err)
+	}
+	if err := a.follow("metrics", w); err != nil {
 		return nil, err
 	}
-	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
-		return filter(logr.New(quiet{log.GetSink()}), next)
-	}, nil
+	return &tls.Config{GetCertificate: w.GetCertificate, MinVersion: tls.VersionTLS12}, nil
 }
 
-// quiet logs errors at verbosity 1.
-type quiet struct{ logr.LogSink }
-
-// Error implements logr.LogSink.
-func (q quiet) Error(err error, message string, values ...any) {
-	if q.Enabled(1) {
-		q.Info(1, message, append(values, "error", err.Error())...)
+// follow has the certificate read again when its files change, and shown in metrics when it ends.
+func (a *app) follow(use string, w *certwatcher.CertWatcher) error {
+	a.certificates[use] = func() time.Time {
+		pair, err := w.GetCertificate(nil)
+		if err != nil || pair == nil || pair.Leaf == nil {
+			return time.Time{}
+		}
+		return pair.Leaf.NotAfter
 	}
+	return a.mgr.Add(w)
 }
 
-// WithValues implements logr.LogSink.
-func (q quiet) WithValues(values ...any) logr.LogSink { return quiet{q.LogSink.WithValues(values...)} }
+// serveProbes answers the kubelet.
+func (a *app) serveProbes(ctx context.Context) error {
+	if a.o.probesAddress == "0" {
+		return nil
+	}
+	mux := http.NewServeMux()
+	ok := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }
+	mux.HandleFunc("GET /healthz", ok)
+	mux.HandleFunc("GET /readyz", ok)
+	return servePort(ctx, a.mgr, "health-probe-bind-address", a.o.probesAddress, nil, mux)
+}
 
-// WithName implements logr.LogSink.
-func (q quiet) WithName(name string) logr.LogSink { return quiet{q.LogSink.WithName(name)} }
-
-// discoveryTLS returns how the discovery API speaks TLS, and what keeps the certificate up to date; nil for neither.
-func (o *options) discoveryTLS() (*tls.Config, *certwatcher.CertWatcher, error) {
+// discoveryTLS returns how the discovery API speaks TLS; nil for not at all.
+func (a *app) discoveryTLS() (*tls.Config, error) {
+	o := a.o
 	if o.discoveryCert == "" {
-		return nil, nil, nil
+		return nil, nil //nolint:nilnil // no TLS is no error
 	}
 	w, err := certwatcher.New(o.discoveryCert, o.discoveryKey)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--discovery-tls-cert-file=%s, --discovery-tls-key-file=%s: %w", o.discoveryCert, o.discoveryKey, err)
+		return nil, fmt.Errorf("--discovery-tls-cert-file=%s, --discovery-tls-key-file=%s: %w", o.discoveryCert, o.discoveryKey, err)
 	}
-	return &tls.Config{GetCertificate: w.GetCertificate, MinVersion: tls.VersionTLS12}, w, nil
+	if err := a.follow("discovery", w); err != nil {
+		return nil, err
+	}
+	return &tls.Config{GetCertificate: w.GetCertificate, MinVersion: tls.VersionTLS12}, nil
 }

@@ -261,6 +261,9 @@ func (f *fixture) gauges(t *testing.T, l lanes) {
 		metrics.RegisterConnections(f.noting, func() int { return 12 }),
 		metrics.RegisterProcess(f.noting, metrics.Build{Version: "v1.2.3", Revision: "abc"}, func() bool { return true }),
 		metrics.RegisterTokens(f.noting, func() bool { return false }),
+		metrics.RegisterCertificates(f.noting, map[string]func() time.Time{
+			"metrics": func() time.Time { return time.Unix(300, 0) }, "discovery": func() time.Time { return time.Time{} },
+		}),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -275,9 +278,9 @@ func TestWhatIsLookedUp(t *testing.T) {
 		`healthcheck_probes_in_flight{lane="fast"} 1`, `healthcheck_probes_limit{lane="slow"} 1024`, `healthcheck_probes_overdue{lane="fast"} 2`,
 		`healthcheck_delay_seconds{lane="fast"} 1.5`, `healthcheck_judge_up 1`,
 		`provider_calls_in_flight{provider="cloud"} 0`, `provider_gates_shut{cause="denied",provider="cloud"} 0`, `provider_gates_shut{cause="unreachable",provider="cloud"} 0`,
-		`discovery_connections 12`, `leader 1`, `token_file_last_reload_successful 0`)
-	if lines := strings.Join(f.scrape(t), "\n"); strings.Contains(lines, `"bare"`) || !strings.Contains(lines, `revision="abc",version="v1.2.3"} 1`) {
-		t.Errorf("an entry without a guard shows, or what was built does not:\n%s", lines)
+		`discovery_connections 12`, `leader 1`, `token_file_last_reload_successful 0`, `certificate_expiry_timestamp_seconds{use="metrics"} 300`)
+	if lines := strings.Join(f.scrape(t), "\n"); strings.Contains(lines, `"bare"`) || strings.Contains(lines, `use="discovery"`) || !strings.Contains(lines, `revision="abc",version="v1.2.3"} 1`) {
+		t.Errorf("an entry without a guard shows, or a certificate that there is not, or what was built does not:\n%s", lines)
 	}
 	down, none := newFixture(t), newFixture(t)
 	down.gauges(t, lanes{known: true})

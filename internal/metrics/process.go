@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"runtime"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -33,4 +34,31 @@ func RegisterTokens(r prometheus.Registerer, accepted func() bool) error {
 		return 0
 	})
 	return s.err()
+}
+
+// RegisterCertificates registers with r when each certificate that is in force ends, by what it is for. ends is asked at every
+// scrape and not changed.
+func RegisterCertificates(r prometheus.Registerer, ends map[string]func() time.Time) error {
+	s := &set{r: r}
+	s.add(certificates(ends))
+	return s.err()
+}
+
+type certificates map[string]func() time.Time
+
+func certificateDesc() *prometheus.Desc {
+	return described("certificate_expiry_timestamp_seconds",
+		"When the certificate ends that a server shows; of the servers that follow files, by what they are for: discovery or metrics.", "use")
+}
+
+// Describe implements prometheus.Collector.
+func (certificates) Describe(ch chan<- *prometheus.Desc) { ch <- certificateDesc() }
+
+// Collect implements prometheus.Collector.
+func (c certificates) Collect(ch chan<- prometheus.Metric) {
+	for use, end := range c {
+		if at := end(); !at.IsZero() {
+			ch <- prometheus.MustNewConstMetric(certificateDesc(), prometheus.GaugeValue, float64(at.Unix()), use)
+		}
+	}
 }
