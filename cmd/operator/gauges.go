@@ -16,8 +16,12 @@ func (a *app) gauges(engine *health.Engine, api *discovery.Server, p principals)
 	errs := []error{
 		metrics.RegisterEngine(r, engine),
 		metrics.RegisterGuards(r, a.providers),
+		metrics.RegisterManaged(r, a.store, a.managed),
 		metrics.RegisterConnections(r, api.Connections),
 		metrics.RegisterProcess(r, metrics.Build{Version: versionText(), Revision: commit()}, a.leading),
+	}
+	if a.spans != nil {
+		errs = append(errs, metrics.RegisterSpans(r, a.spans))
 	}
 	if len(a.certificates) > 0 {
 		errs = append(errs, metrics.RegisterCertificates(r, a.certificates))
@@ -26,4 +30,10 @@ func (a *app) gauges(engine *health.Engine, api *discovery.Server, p principals)
 		errs = append(errs, metrics.RegisterTokens(r, p.file.Accepted))
 	}
 	return errors.Join(errs...)
+}
+
+// managed reports whether the operator looks after Proxies of that namespace at that provider. It does not block.
+func (a *app) managed(namespace, provider string) bool {
+	h, ok := a.providers.Lookup(provider)
+	return ok && h.Allowed(namespace)
 }

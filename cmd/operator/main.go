@@ -54,24 +54,30 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	defer ownTemporaryFiles(log)()
-	finish, err := startTracing(ctx, log, env, stdout)
+	finish, spans, err := startTracing(ctx, log, env, stdout)
 	if err != nil {
 		fmt.Fprintln(stderr, "operator:", err)
 		return 1
 	}
 	defer finish()
-	if err := operate(ctrl.LoggerInto(ctx, log), o); err != nil {
+	if err := operate(ctrl.LoggerInto(ctx, log), o, spans); err != nil {
 		fmt.Fprintln(stderr, "operator:", err)
 		return 1
 	}
 	return 0
 }
 
-// startTracing sends spans to where OpenTelemetry's variables say, and returns what sends the last of them.
-func startTracing(ctx context.Context, log logr.Logger, env func(string) (string, bool), out io.Writer) (finish func(), err error) {
-	return export.Start(ctx, export.Read(env), export.Options{
-		Service: "egress-proxies-operator", Version: versionText(), Out: out, Log: log.WithName("tracing"),
+// startTracing sends spans to where OpenTelemetry's variables say, and returns what sends the last of them, and what tells what
+// becomes of them; the latter is nil where they say nowhere.
+func startTracing(ctx context.Context, log logr.Logger, env func(string) (string, bool), out io.Writer) (finish func(), spans *export.Counts, err error) {
+	settings := export.Read(env)
+	if len(settings.Exporters) > 0 {
+		spans = &export.Counts{}
+	}
+	finish, err = export.Start(ctx, settings, export.Options{
+		Service: "egress-proxies-operator", Version: versionText(), Out: out, Log: log.WithName("tracing"), Counts: spans,
 	})
+	return finish, spans, err
 }
 
 // ownTemporaryFiles gives the process a folder of its own for temporary files, and returns what removes it. Not every provider

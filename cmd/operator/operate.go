@@ -39,6 +39,7 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/registry"
 	"github.com/egress-proxies/egress-proxies-operator/internal/tokenfile"
 	"github.com/egress-proxies/egress-proxies-operator/internal/tracing"
+	"github.com/egress-proxies/egress-proxies-operator/internal/tracing/export"
 )
 
 // stopTimeout bounds an orderly stop: passes in flight, probes and requests end within it.
@@ -51,7 +52,7 @@ func (o *options) factories() map[string]registry.Factory {
 }
 
 // operate wires everything together and runs until ctx ends.
-func operate(ctx context.Context, o *options) error {
+func operate(ctx context.Context, o *options, spans *export.Counts) error {
 	// The configuration is read before anything is dialled: what is wrong in it should be the first thing said.
 	file, err := readProviders(o.providersConfig, registry.Types(o.factories()))
 	if err != nil {
@@ -74,7 +75,7 @@ func operate(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	a := &app{o: o, mgr: mgr, fence: lead, owner: who, clock: clock.RealClock{}, store: fleet.NewStore(), triggers: proxy.NewTriggers(), certificates: map[string]func() time.Time{}}
+	a := &app{o: o, mgr: mgr, fence: lead, owner: who, clock: clock.RealClock{}, store: fleet.NewStore(), triggers: proxy.NewTriggers(), certificates: map[string]func() time.Time{}, spans: spans}
 	if err := a.assemble(ctx, file); err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func newManager(cfg *rest.Config, o *options, lead *fence) (ctrl.Manager, error)
 		return nil, err
 	}
 	opts := ctrl.Options{
-		Scheme:                        scheme,
+		Scheme: scheme,
 		// Metrics and probes have servers of our own, whose bounds strangers cannot wear out.
 		Metrics:                       metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress:        "0",
@@ -126,6 +127,7 @@ type app struct {
 	events    *eventlimit.Recorder // of all parts: they share its limits
 	// certificates tells when each one that is followed ends, by what it is for.
 	certificates map[string]func() time.Time
+	spans        *export.Counts // nil without traces
 }
 
 func (a *app) assemble(ctx context.Context, file providersFile) error {
@@ -133,6 +135,7 @@ func (a *app) assemble(ctx context.Context, file providersFile) error {
 	ledger, err := lease.New(lease.Options{
 		Fleet: a.store, Clock: a.clock, CooldownWindow: o.cooldownWindow, MaxLifetime: o.maxLeaseLife, MayGrant: a.leading,
 		StartupHold: o.startupHold,
+		OnCooldown:  a.rests,
 		// Each holds a connection, and those who do not wait need some, too.
 		MaxWaiting: max(1, o.maxConnections/2),
 	})
@@ -240,6 +243,13 @@ func (a *app) assemble(ctx context.Context, file providersFile) error {
 		}))
 	}
 	return errors.Join(errs...)
+}
+
+// rests has it in the log which proxy is kept from whom, and by whose word: nothing else shows it, for in metrics it would be a
+// series for each proxy and target.
+func (a *app) rests(c lease.Cooldown) {
+	a.mgr.GetLogger().WithName("lease").V(1).Info("a proxy rests", "namespace", c.Proxy.Namespace, "proxy", c.Proxy.Name,
+		"principal", c.Principal, "result", string(c.Result), "target", c.Target, "until", c.Until)
 }
 
 // principals are those of the token file, if there is one.

@@ -43,6 +43,7 @@ func (a *app) build(ctx context.Context, file providersFile, m *metrics.Metrics,
 		Owner:  a.owner,
 		Window: provider.Window{Clock: a.clock, CallTimeout: a.o.callTimeout, Skew: a.o.skewAllowance},
 		Timers: a.clock,
+		Gone:   m.ProviderGone, // once more: a pass that was under way has counted what came of it
 		Decorate: func(name string, p provider.Provider) provider.Provider {
 			// The guard is outermost: a call that it refuses is none, neither counted nor traced. Spans are around the
 			// metrics, so that whatever comes to be observed of a call is observed inside of its span.

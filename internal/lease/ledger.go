@@ -51,6 +51,20 @@ type Options struct {
 	// MayGrant says whether this process may commit anything for clients now; nil for always. It is called with the
 	// ledger's lock held and must neither block nor call the ledger.
 	MayGrant func() bool
+	// OnCooldown is told of every report that has a proxy of the fleet rest. It may be called by several goroutines at a time,
+	// in any order, and must not block. Nil for nobody.
+	OnCooldown func(Cooldown)
+}
+
+// Cooldown is a rest that a report was the cause of.
+type Cooldown struct {
+	Proxy     types.NamespacedName
+	Principal string
+	Result    Result
+	// Target is a canonical host name, empty for every target; it is what a client has sent.
+	Target string
+	// Until is when this rest ends; an earlier one may last longer.
+	Until time.Time
 }
 
 // Ledger knows who holds what. All methods are safe for concurrent use; they block only on the ledger's own lock and

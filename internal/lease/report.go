@@ -16,25 +16,38 @@ func (l *Ledger) Report(id, principal string, result Result, target string) erro
 	if !result.Valid() {
 		return ErrResult
 	}
+	rest, err := l.report(id, principal, result, target)
+	if rest != nil && l.o.OnCooldown != nil {
+		l.o.OnCooldown(*rest)
+	}
+	return err
+}
+
+// report records a valid result. It returns what comes of it for a proxy of the fleet, nil for nothing.
+func (l *Ledger) report(id, principal string, result Result, target string) (*Cooldown, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.begin()
 	if !l.o.MayGrant() {
-		return ErrMayNotGrant
+		return nil, ErrMayNotGrant
 	}
 	r := l.leases[id]
 	if r == nil || r.principal != principal {
-		return ErrUnknownLease
+		return nil, ErrUnknownLease
 	}
 	l.tally.reports[result]++
 	if result == ResultOK || l.accounts[r.account.key] != r.account {
-		return nil
+		return nil, nil
 	}
 	if target == "" {
 		target = r.target
 	}
-	l.cool(r.account, target, now.Add(l.o.CooldownWindow), now)
-	return nil
+	until := now.Add(l.o.CooldownWindow)
+	l.cool(r.account, target, until, now)
+	if r.account.seat == nil {
+		return nil, nil
+	}
+	return &Cooldown{Proxy: r.account.seat.proxy.Key, Principal: principal, Result: result, Target: target, Until: until}, nil
 }
 
 // ClearCooldowns ends the rest of key for target; with an empty target it ends every rest of key. A rest for every

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -110,5 +111,36 @@ func TestRotationOfCredentialsForgetsNothing(t *testing.T) {
 	f.put("a", withCap(1), func(p *proxy) { p.Credentials = &credentials{Username: "u", Password: "p", Revision: "2"} })
 	if got := f.refused(t, ask("")); got.AtCapacity != 1 || f.ledger.LiveOn(key) != 1 {
 		t.Errorf("after the rotation: %+v", got)
+	}
+}
+
+// TestWhoRestsIsTold: of which proxy, for what, and by whose word.
+func TestWhoRestsIsTold(t *testing.T) {
+	var told []Cooldown
+	f := newFixture(t, func(o *Options) { o.OnCooldown = func(c Cooldown) { told = append(told, c) } })
+	f.put("a")
+	l := f.acquire(t, ask("a.example"))
+	report := func(result Result, target string) {
+		t.Helper()
+		if err := f.ledger.Report(l.ID, l.Principal, result, target); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report(ResultOK, "")
+	report(ResultBanned, "")
+	f.clock.Step(time.Second)
+	report(ResultRateLimited, "b.example")
+	wantErr(t, "an unknown lease", f.ledger.Report("x", l.Principal, ResultBanned, ""), ErrUnknownLease)
+	want := []Cooldown{
+		{name("a"), l.Principal, ResultBanned, "a.example", epoch.Add(DefaultCooldownWindow)},
+		{name("a"), l.Principal, ResultRateLimited, "b.example", epoch.Add(DefaultCooldownWindow + time.Second)},
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %+v, want %+v", told, want)
+	}
+	f.fleet.Remove(name("a"), "uid-a")
+	report(ResultBanned, "")
+	if len(told) != len(want) {
+		t.Errorf("told of a proxy that has left: %+v", told[len(want):])
 	}
 }

@@ -252,14 +252,23 @@ func (e entries) All() []registry.Handle { return e }
 type idle struct{ provider.Provider }
 
 // gauges registers what is looked up besides the fleet and its leases.
+// spans has one number for each result.
+type spans struct{}
+
+func (spans) Sent() uint64    { return 7 }
+func (spans) Refused() uint64 { return 8 }
+func (spans) Dropped() uint64 { return 9 }
+
 func (f *fixture) gauges(t *testing.T, l lanes) {
 	t.Helper()
 	guarded := instrument.WithGuard(idle{}, "cloud", clock.RealClock{})
 	for _, err := range []error{
 		metrics.RegisterEngine(f.noting, l),
 		metrics.RegisterGuards(f.noting, entries{{Name: "cloud", Provider: guarded}, {Name: "bare", Provider: idle{}}}),
+		metrics.RegisterManaged(f.noting, f.store, func(namespace, provider string) bool { return namespace == "ns" && provider == "cloud" }),
 		metrics.RegisterConnections(f.noting, func() int { return 12 }),
 		metrics.RegisterProcess(f.noting, metrics.Build{Version: "v1.2.3", Revision: "abc"}, func() bool { return true }),
+		metrics.RegisterSpans(f.noting, spans{}),
 		metrics.RegisterTokens(f.noting, func() bool { return false }),
 		metrics.RegisterCertificates(f.noting, map[string]func() time.Time{
 			"metrics": func() time.Time { return time.Unix(300, 0) }, "discovery": func() time.Time { return time.Time{} },
@@ -278,7 +287,8 @@ func TestWhatIsLookedUp(t *testing.T) {
 		`healthcheck_probes_in_flight{lane="fast"} 1`, `healthcheck_probes_limit{lane="slow"} 1024`, `healthcheck_probes_overdue{lane="fast"} 2`,
 		`healthcheck_delay_seconds{lane="fast"} 1.5`, `healthcheck_judge_up 1`,
 		`provider_calls_in_flight{provider="cloud"} 0`, `provider_gates_shut{cause="denied",provider="cloud"} 0`, `provider_gates_shut{cause="unreachable",provider="cloud"} 0`,
-		`discovery_connections 12`, `leader 1`, `token_file_last_reload_successful 0`, `certificate_expiry_timestamp_seconds{use="metrics"} 300`)
+		`discovery_connections 12`, `leader 1`, `token_file_last_reload_successful 0`, `trace_spans_total{result="sent"} 7`, `trace_spans_total{result="refused"} 8`, `trace_spans_total{result="dropped"} 9`,
+		`certificate_expiry_timestamp_seconds{use="metrics"} 300`)
 	if lines := strings.Join(f.scrape(t), "\n"); strings.Contains(lines, `"bare"`) || strings.Contains(lines, `use="discovery"`) || !strings.Contains(lines, `revision="abc",version="v1.2.3"} 1`) {
 		t.Errorf("an entry without a guard shows, or a certificate that there is not, or what was built does not:\n%s", lines)
 	}

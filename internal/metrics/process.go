@@ -62,3 +62,34 @@ func (c certificates) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 }
+
+// Spans tells what became of spans.
+type Spans interface {
+	Sent() uint64
+	Refused() uint64
+	Dropped() uint64
+}
+
+// RegisterSpans registers with r what became of spans; it is asked at every scrape.
+func RegisterSpans(r prometheus.Registerer, spans Spans) error {
+	s := &set{r: r}
+	s.add(traces{spans})
+	return s.err()
+}
+
+type traces struct{ Spans }
+
+func spansDesc() *prometheus.Desc {
+	return described("trace_spans_total", "Spans by what became of them: sent, refused (the collector has not taken them, or could not be reached) or "+
+		"dropped (they came faster than they could be sent).", "result")
+}
+
+// Describe implements prometheus.Collector.
+func (traces) Describe(ch chan<- *prometheus.Desc) { ch <- spansDesc() }
+
+// Collect implements prometheus.Collector.
+func (t traces) Collect(ch chan<- prometheus.Metric) {
+	for result, n := range map[string]uint64{"sent": t.Sent(), "refused": t.Refused(), "dropped": t.Dropped()} {
+		ch <- counterOf(spansDesc(), n, result)
+	}
+}

@@ -85,3 +85,20 @@ func missingReason(reason string) string {
 	}
 	return "other"
 }
+
+// RegisterManaged registers with r how many Proxies nobody looks after. managed is asked at every scrape for each Managed one,
+// by its namespace and spec.provider.
+func RegisterManaged(r prometheus.Registerer, store *fleet.Store, managed func(namespace, provider string) bool) error {
+	s := &set{r: r}
+	s.value("proxies_unmanaged", "Managed Proxies whose spec.provider is not configured, or not for their namespace: nothing of them is created, "+
+		"mended or deleted.", func() float64 {
+		n := 0
+		for _, p := range store.Select("", nil) {
+			if p.Mode == v1alpha1.ModeManaged && !managed(p.Key.Namespace, p.Provider) {
+				n++
+			}
+		}
+		return float64(n)
+	})
+	return s.err()
+}

@@ -28,6 +28,9 @@ type BuildOptions struct {
 	Timers clock.Clock
 	// Decorate, where set, wraps each provider after its construction.
 	Decorate func(name string, p provider.Provider) provider.Provider
+	// Gone, where set, is told the name of an entry that was taken out once nothing that had begun on it is under way any more,
+	// unless there is an entry of that name again. It must not block.
+	Gone func(name string)
 }
 
 // Build constructs the providers of entries. It fails with the problems of all entries joined, and then has closed what

@@ -294,6 +294,31 @@ func TestARemovedEntryIsClosedAfterItsLastPassAndNotMuchLater(t *testing.T) {
 	})
 }
 
+// TestTheLastWordOfARemovedEntry is said after its last pass, however long that takes, and not where the entry is back: what is
+// shown of it is the new one's by then.
+func TestTheLastWordOfARemovedEntry(t *testing.T) {
+	inWorld(t, "a scope=x; b scope=y; c scope=z", func(w *world) {
+		a, _ := w.r.Lookup("a")
+		b, _ := w.r.Lookup("b")
+		_, endA := w.pass(a)
+		_, endB := w.pass(b)
+		w.wants("removed during passes", w.reload(""), "-a -b -c")
+		if got := w.gone(); got != "c" {
+			w.t.Errorf("gone are %q, want c, which nobody was using", got)
+		}
+		<-time.After(11 * callTimeout) // they are closed by now
+		endA()
+		if got := w.gone(); got != "a" {
+			w.t.Errorf("gone are %q, want a, whose pass has ended", got)
+		}
+		time.AfterFunc(time.Second, endB)
+		w.wants("b comes back", w.reload("b scope=y"), "+b")
+		if got := w.gone(); got != "" {
+			w.t.Errorf("gone are %q, want none: b is back", got)
+		}
+	})
+}
+
 // TestAnEntryComesBackAfterTheLastPassOfTheOneBefore: that one can still put something on record.
 func TestAnEntryComesBackAfterTheLastPassOfTheOneBefore(t *testing.T) {
 	inWorld(t, "a scope=x", func(w *world) {

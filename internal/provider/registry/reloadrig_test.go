@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -112,6 +113,7 @@ type world struct {
 	onAsk   func(asked int)
 	asked   int
 	builds  int
+	last    []string // names of which the last word has been said
 	factory map[string]registry.Factory
 }
 
@@ -124,6 +126,11 @@ func newWorld(t *testing.T, file string) *world {
 		Owner: owner, Window: provider.Window{Clock: clock.RealClock{}, CallTimeout: callTimeout},
 		Decorate: func(name string, p provider.Provider) provider.Provider {
 			return instrument.WithGuard(p, name, clock.RealClock{})
+		},
+		Gone: func(name string) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.last = append(w.last, name)
 		},
 	})
 	if err != nil {
@@ -200,6 +207,16 @@ func (w *world) inUse(_ context.Context, name string) ([]string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.use[name]), w.askErr
+}
+
+// gone returns of which entries the last word has been said since it was asked last.
+func (w *world) gone() string {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := strings.Join(w.last, " ")
+	w.last = nil
+	return out
 }
 
 func (w *world) record(name string, ids ...string) {

@@ -41,6 +41,19 @@ func (r *Registry) remove(ctx context.Context, old Handle) {
 	held := instrument.Retire(old.Provider)
 	r.gone[old.Name] = gone{old.raw, held}
 	r.retire(ctx, old, held)
+	r.background(func() { r.tell(old.Name, held) })
+}
+
+// tell waits for the last word of an entry that was taken out, which what is left of it must not outlive.
+func (r *Registry) tell(name string, held *instrument.Retirement) {
+	select {
+	case <-held.Drained():
+	case <-r.stop:
+		return
+	}
+	if _, back := r.Lookup(name); !back && r.opts.Gone != nil {
+		r.opts.Gone(name)
+	}
 }
 
 // retire closes a provider in the background once nobody uses it.

@@ -35,10 +35,12 @@ func (r *reader) batch() Batch {
 	return b
 }
 
-func (b Batch) options() []sdktrace.BatchSpanProcessorOption {
-	return []sdktrace.BatchSpanProcessorOption{
-		sdktrace.WithMaxQueueSize(b.Queue), sdktrace.WithMaxExportBatchSize(b.Size), sdktrace.WithBatchTimeout(b.Delay), sdktrace.WithExportTimeout(b.Timeout),
-	}
+// queue has spans wait to be sent by e. full is called with each that there is no room for; it must not block.
+func (b Batch) queue(e sdktrace.SpanExporter, c *Counts, full func()) sdktrace.SpanProcessor {
+	q := &queue{size: int64(b.Queue), c: c, full: full}
+	q.SpanProcessor = sdktrace.NewBatchSpanProcessor(counted{e, c, q}, sdktrace.WithMaxQueueSize(b.Queue),
+		sdktrace.WithMaxExportBatchSize(b.Size), sdktrace.WithBatchTimeout(b.Delay), sdktrace.WithExportTimeout(b.Timeout))
+	return q
 }
 
 // number returns the variable's value if it is from 1 to most.

@@ -31,6 +31,8 @@ type Options struct {
 	// Out is where Console writes.
 	Out io.Writer
 	Log logr.Logger
+	// Counts, unless nil, takes in what becomes of spans that are sent to a collector.
+	Counts *Counts
 }
 
 // Start installs what s asks for as the process's tracer provider, and returns what ends it: it sends what is left, within 5 s.
@@ -46,19 +48,23 @@ func Start(ctx context.Context, s Settings, o Options) (stop func(), err error) 
 	// What it has to say of a variable quotes it. Read has looked at them all.
 	otel.SetLogger(logr.Discard())
 	opts := []sdktrace.TracerProviderOption{sdktrace.WithSampler(s.Sampler.build()), sdktrace.WithResource(describe(ctx, o))}
+	counts, failed := o.Counts, newFailures(o.Log)
+	if counts == nil {
+		counts = &Counts{}
+	}
 	for _, name := range s.Exporters {
 		e, err := s.exporter(ctx, name, o.Out)
 		if err != nil {
 			return nil, fmt.Errorf("tracing by %s: %w", name, err)
 		}
 		if name == Console {
-			opts = append(opts, sdktrace.WithSyncer(e))
+			opts = append(opts, sdktrace.WithSyncer(counted{e, counts, nil}))
 		} else {
-			opts = append(opts, sdktrace.WithBatcher(e, s.Batch.options()...))
+			opts = append(opts, sdktrace.WithSpanProcessor(s.Batch.queue(e, counts, failed.full)))
 		}
 	}
 	p := sdktrace.NewTracerProvider(opts...)
-	otel.SetErrorHandler(newFailures(o.Log))
+	otel.SetErrorHandler(failed)
 	otel.SetTracerProvider(p)
 	o.Log.Info("tracing", "exporters", s.Exporters, "endpoint", s.shown(), "sampler", s.Sampler.Name)
 	return func() { finish(p, o.Log) }, nil

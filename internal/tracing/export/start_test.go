@@ -49,6 +49,11 @@ func (l *lines) String() string {
 // start starts with these variables, as a process would.
 func start(t *testing.T, l *lines, out *bytes.Buffer, v map[string]string) (stop func()) {
 	t.Helper()
+	return startCounted(t, l, out, v, nil)
+}
+
+func startCounted(t *testing.T, l *lines, out *bytes.Buffer, v map[string]string, counts *export.Counts) (stop func()) {
+	t.Helper()
 	for _, name := range os.Environ() {
 		if name, _, _ = strings.Cut(name, "="); strings.HasPrefix(name, "OTEL_") {
 			t.Setenv(name, "")
@@ -63,7 +68,7 @@ func start(t *testing.T, l *lines, out *bytes.Buffer, v map[string]string) (stop
 	})
 	stop, err := export.Start(t.Context(), export.Read(os.LookupEnv), export.Options{
 		Service: "egress-proxies-operator", Version: "v1.2.3", Attributes: []attribute.KeyValue{attribute.String("k8s.pod.name", "pod-1")},
-		Out: out, Log: l.log(),
+		Out: out, Log: l.log(), Counts: counts,
 	})
 	if err != nil {
 		t.Fatal(err)
