@@ -18,10 +18,8 @@ func (a *app) gauges(engine *health.Engine, api *discovery.Server, p principals)
 		metrics.RegisterGuards(r, a.providers),
 		metrics.RegisterManaged(r, a.store, a.managed),
 		metrics.RegisterConnections(r, api.Connections),
+		metrics.RegisterSpans(r, a.spans),
 		metrics.RegisterProcess(r, metrics.Build{Version: versionText(), Revision: commit()}, a.leading),
-	}
-	if a.spans != nil {
-		errs = append(errs, metrics.RegisterSpans(r, a.spans))
 	}
 	if len(a.certificates) > 0 {
 		errs = append(errs, metrics.RegisterCertificates(r, a.certificates))

@@ -68,13 +68,10 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 }
 
 // startTracing sends spans to where OpenTelemetry's variables say, and returns what sends the last of them, and what tells what
-// becomes of them; the latter is nil where they say nowhere.
+// becomes of them.
 func startTracing(ctx context.Context, log logr.Logger, env func(string) (string, bool), out io.Writer) (finish func(), spans *export.Counts, err error) {
-	settings := export.Read(env)
-	if len(settings.Exporters) > 0 {
-		spans = &export.Counts{}
-	}
-	finish, err = export.Start(ctx, settings, export.Options{
+	spans = &export.Counts{}
+	finish, err = export.Start(ctx, export.Read(env), export.Options{
 		Service: "egress-proxies-operator", Version: versionText(), Out: out, Log: log.WithName("tracing"), Counts: spans,
 	})
 	return finish, spans, err

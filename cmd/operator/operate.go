@@ -127,7 +127,7 @@ type app struct {
 	events    *eventlimit.Recorder // of all parts: they share its limits
 	// certificates tells when each one that is followed ends, by what it is for.
 	certificates map[string]func() time.Time
-	spans        *export.Counts // nil without traces
+	spans        *export.Counts
 }
 
 func (a *app) assemble(ctx context.Context, file providersFile) error {

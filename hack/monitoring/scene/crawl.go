@@ -56,7 +56,7 @@ func habits() []habit {
 
 // Crawl starts the crawlers.
 func (s *Scene) Crawl(ctx context.Context) error {
-	c, err := client.New(client.Options{BaseURL: "http://" + s.replicas[0].api, Token: s.token})
+	c, err := client.New(client.Options{BaseURL: "https://" + s.replicas[0].api, Token: s.token, HTTPClient: s.https})
 	if err != nil {
 		return err
 	}
@@ -135,12 +135,12 @@ func (c *crawlers) stop() {
 func (s *Scene) call(ctx context.Context, r *replica, method, path, body string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+r.api+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, "https://"+r.api+path, strings.NewReader(body))
 	if err != nil {
 		return 0, err
 	}
 	req.Header.Set("Authorization", "Bearer "+s.token)
-	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	res, err := s.https.Do(req)
 	if err != nil {
 		return 0, err
 	}

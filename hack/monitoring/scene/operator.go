@@ -41,7 +41,8 @@ func (s *Scene) startReplica(name string) (*replica, error) {
 	defer log.Close() //nolint:errcheck // the operator writes, not we
 	r.cmd = exec.Command(filepath.Join(s.bin, "operator"),
 		"--providers-config", s.path("providers.yaml"), "--token-file", s.path("tokens.yaml"), "--require-auth",
-		"--discovery-bind-address", r.api, "--metrics-bind-address", r.metrics, "--metrics-secure=false", "--health-probe-bind-address", r.probes,
+		"--discovery-bind-address", r.api, "--metrics-bind-address", r.metrics, "--metrics-secure=false",
+		"--discovery-tls-cert-file", s.path("tls.crt"), "--discovery-tls-key-file", s.path("tls.key"), "--health-probe-bind-address", r.probes,
 		"--leader-elect", "--leader-election-lease-duration=5s", "--leader-election-namespace=default",
 		"--drift-poll=1s", "--provider-check-interval=2s", "--gc-interval=10s", "--gc-min-age=1m", "--drain-timeout=3s", "--cooldown-window=8s", "--health-tick=200ms",
 		"--min-report-interval=1s", "--quota-retry=3s", "--judge-url", s.origin.url+"/judge", "--external-allow-cidrs=127.0.0.0/8", "--log-level=1",

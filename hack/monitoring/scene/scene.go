@@ -31,6 +31,7 @@ type Scene struct {
 	cloud    *cloud
 	replicas []*replica
 	crawlers *crawlers
+	https    *http.Client // trusts the certificate of the replicas' API
 }
 
 // Start brings everything up: bin is the folder of the two binaries, dir an empty folder for all that is written. It blocks
@@ -52,6 +53,9 @@ func Start(ctx context.Context, bin, dir string) (s *Scene, err error) {
 	}
 	tokens := fmt.Sprintf("tokens:\n- name: crawler\n  token: %s\n", rand.Text())
 	if err := errors.Join(s.write("tokens.yaml", tokens), s.write("providers.yaml", s.providers(processes, projectUsed))); err != nil {
+		return s, err
+	}
+	if err := s.certify(); err != nil {
 		return s, err
 	}
 	// One after the other, so that it is known who leads.
