@@ -6,11 +6,13 @@ SHELL := /usr/bin/env bash
 GO ?= go
 TOOLS := hack/tools/go.mod
 LINT := hack/tools/lint/go.mod
+MODULE := github.com/egress-proxies/egress-proxies-operator
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 # Of the commit, not of now: the same sources give the same binary.
-DATE ?= $(shell TZ=UTC git log -1 --date=iso-strict-local --format=%cd 2>/dev/null | sed s/+00:00/Z/ || echo unknown)
-LDFLAGS := -s -w -X main.version=$(VERSION) -X main.revision=$(REVISION) -X main.date=$(DATE)
+DATE ?= $(shell TZ=UTC git log -1 --date=iso-strict-local --format=%cd 2>/dev/null | sed s/+00:00/Z/)
+LDFLAGS := -s -w $(foreach v,version=$(VERSION) revision=$(REVISION) date=$(DATE),-X $(MODULE)/internal/version.$(v))
+STAMP = -version '$(VERSION)' -revision '$(REVISION)' -date '$(DATE)'
 
 # Tests run with the race detector, which needs cgo; what is shipped is static.
 TESTFLAGS ?= -race
@@ -26,8 +28,39 @@ build: ## Build operator and egress-proxy into bin/.
 
 .PHONY: image
 image: ## Write the operator's image to dist/operator-image.tar, without a container engine; ARCH=arm64 for another platform.
-	$(GO) run ./hack/image operator -version '$(VERSION)' -revision "$$(git rev-parse HEAD 2>/dev/null || echo unknown)" \
-	  $(if $(ARCH),-arch $(ARCH)) -o dist/operator-image.tar
+	$(GO) run ./hack/image operator $(STAMP) $(if $(ARCH),-arch $(ARCH)) -o dist/operator-image.tar
+
+.PHONY: image-all
+image-all: ## Write the operator's image for amd64 and arm64 to dist/operator-image-all.tar, an OCI image layout.
+	$(GO) run ./hack/image operator-index $(STAMP) -o dist/operator-image-all.tar
+
+.PHONY: reproducible
+reproducible: ## Make the images twice in different folders and compare them; COLD=1 compiles everything anew the second time.
+	COLD=$(COLD) hack/reproducible '$(VERSION)' '$(REVISION)' '$(DATE)'
+
+# The programs of the image with what describes them, for each architecture.
+PROGRAMS = for arch in amd64 arm64; do $(GO) run ./hack/image programs $(STAMP) -arch $$arch -o dist/linux_$$arch || exit; done
+SUPPLY := $(GO) -C hack/supply run .
+
+.PHONY: sbom
+sbom: ## Write the bills of materials to dist/linux_<arch>/sbom.cdx.json, in CycloneDX, and check them against the programs.
+	$(PROGRAMS)
+	for arch in amd64 arm64; do at=$(CURDIR)/dist/linux_$$arch; $(SUPPLY) verify -sbom $$at/sbom.cdx.json $$at/operator $$at/egress-proxy; done
+
+.PHONY: licences
+licences: ## Print the licence of each module in the programs; fail when one does not fit Apache-2.0.
+	$(PROGRAMS)
+	for arch in amd64 arm64; do $(SUPPLY) licences $(CURDIR)/dist/linux_$$arch/operator $(CURDIR)/dist/linux_$$arch/egress-proxy; done
+
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities in what the code calls; REQUIRED=1 fails when the database cannot be reached.
+	$(SUPPLY) vulncheck -root $(CURDIR) $(if $(REQUIRED),-required) ./cmd/... ./pkg/... ./api/...
+
+.PHONY: supply
+supply: ## All about the supply chain: images twice, bills of materials, licences, vulnerabilities, and the tests of the tools for it.
+	$(GO) -C hack/supply vet ./...
+	$(GO) -C hack/supply test ./...
+	$(MAKE) --no-print-directory reproducible sbom licences vulncheck
 
 .PHONY: controlplane
 controlplane: ## Prepare etcd and kube-apiserver for tests and demo (once; about five minutes when built).

@@ -14,12 +14,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+
+	"github.com/egress-proxies/egress-proxies-operator/internal/version"
 )
 
 const (
@@ -28,9 +29,6 @@ const (
 	exitUsage   = 2
 	exitState   = 3
 )
-
-// version is set by the linker in releases.
-var version string
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -47,7 +45,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return exitOK
 	case err == nil && opts.version:
-		fmt.Fprintln(stdout, "egress-proxy", versionText())
+		fmt.Fprintln(stdout, version.Line("egress-proxy"))
 		return exitOK
 	}
 	if err == nil {
@@ -73,16 +71,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitFailure
 	}
 	return exitOK
-}
-
-func versionText() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "unknown"
 }
 
 func newLogger(w io.Writer, access bool) logr.Logger {

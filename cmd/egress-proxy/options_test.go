@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -77,7 +78,7 @@ func TestListeningBeyondLoopback(t *testing.T) {
 
 func TestVersionAndHelp(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	if code := run([]string{"--version"}, &stdout, &stderr); code != exitOK || !strings.HasPrefix(stdout.String(), "egress-proxy ") {
+	if code := run([]string{"--version"}, &stdout, &stderr); code != exitOK || !regexp.MustCompile(`^egress-proxy \S+, commit \S+ of \S+, go\S+ \w+/\w+\n$`).MatchString(stdout.String()) {
 		t.Errorf("exit code %d, %q", code, stdout.String())
 	}
 	if code := run([]string{"--help"}, &stdout, &stderr); code != exitOK || !strings.Contains(stderr.String(), "-state-file") {

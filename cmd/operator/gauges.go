@@ -8,6 +8,7 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/discovery"
 	"github.com/egress-proxies/egress-proxies-operator/internal/health"
 	"github.com/egress-proxies/egress-proxies-operator/internal/metrics"
+	"github.com/egress-proxies/egress-proxies-operator/internal/version"
 )
 
 // gauges registers what is looked up when metrics are scraped.
@@ -19,7 +20,7 @@ func (a *app) gauges(engine *health.Engine, api *discovery.Server, p principals)
 		metrics.RegisterManaged(r, a.store, a.managed),
 		metrics.RegisterConnections(r, api.Connections),
 		metrics.RegisterSpans(r, a.spans),
-		metrics.RegisterProcess(r, metrics.Build{Version: versionText(), Revision: commit()}, a.leading),
+		metrics.RegisterProcess(r, metrics.Build{Version: version.Text(), Revision: version.Commit()}, a.leading),
 	}
 	if len(a.certificates) > 0 {
 		errs = append(errs, metrics.RegisterCertificates(r, a.certificates))

@@ -20,6 +20,7 @@ import (
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/scratch"
 	"github.com/egress-proxies/egress-proxies-operator/internal/tracing/export"
+	"github.com/egress-proxies/egress-proxies-operator/internal/version"
 )
 
 func main() {
@@ -35,7 +36,7 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 		fmt.Fprintln(stderr, "operator:", err)
 		return 2
 	case o.version:
-		fmt.Fprintln(stdout, "operator", built())
+		fmt.Fprintln(stdout, version.Line("operator"))
 		return 0
 	}
 	z, err := newLogger(o)
@@ -72,7 +73,7 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 func startTracing(ctx context.Context, log logr.Logger, env func(string) (string, bool), out io.Writer) (finish func(), spans *export.Counts, err error) {
 	spans = &export.Counts{}
 	finish, err = export.Start(ctx, export.Read(env), export.Options{
-		Service: "egress-proxies-operator", Version: versionText(), Out: out, Log: log.WithName("tracing"), Counts: spans,
+		Service: "egress-proxies-operator", Version: version.Text(), Out: out, Log: log.WithName("tracing"), Counts: spans,
 	})
 	return finish, spans, err
 }

@@ -40,6 +40,7 @@ import (
 	"github.com/egress-proxies/egress-proxies-operator/internal/tokenfile"
 	"github.com/egress-proxies/egress-proxies-operator/internal/tracing"
 	"github.com/egress-proxies/egress-proxies-operator/internal/tracing/export"
+	"github.com/egress-proxies/egress-proxies-operator/internal/version"
 )
 
 // stopTimeout bounds an orderly stop: passes in flight, probes and requests end within it.
@@ -79,7 +80,7 @@ func operate(ctx context.Context, o *options, spans *export.Counts) error {
 	if err := a.assemble(ctx, file); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("starting", "version", versionText(), "installation", who.Installation, "cluster", who.Cluster, "providers", a.providers.Names())
+	ctrl.LoggerFrom(ctx).Info("starting", "version", version.Text(), "installation", who.Installation, "cluster", who.Cluster, "providers", a.providers.Names())
 	return errors.Join(mgr.Start(ctx), a.providers.Close())
 }
 

@@ -36,7 +36,7 @@ var operatorImage = sync.OnceValues(func() (v1.Image, error) {
 	if err := writeRoots(bundle); err != nil {
 		return nil, err
 	}
-	return images.Operator(context.Background(), images.OperatorOptions{Arch: runtime.GOARCH, Version: "under-test", Roots: bundle})
+	return images.Operator(context.Background(), images.OperatorOptions{Arch: runtime.GOARCH, Stamp: images.Stamp{Version: "under-test"}, Roots: bundle})
 })
 
 // writeRoots writes a bundle with one certificate: hosts that test need not have any.

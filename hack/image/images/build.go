@@ -1,5 +1,5 @@
-// Package images makes the images of this project from what is on the building host: the operator's, and two with which a
-// test cluster does without a registry.
+// Package images makes the images of this project from its sources: the operator's, and those with which a test cluster does
+// without a registry.
 package images
 
 import (
@@ -19,9 +19,9 @@ import (
 const module = "github.com/egress-proxies/egress-proxies-operator"
 
 // build compiles packages of this module, static and without a trace of the folder or the clock, into dir. The working
-// folder has to be inside of the module. It blocks for as long as the compiler takes.
-func build(ctx context.Context, dir, arch, version string, packages ...string) error {
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=" + version, "-o", dir + string(filepath.Separator)}
+// folder has to be inside of the module.
+func build(ctx context.Context, dir, arch string, s Stamp, packages ...string) error {
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w" + s.ldflags(), "-o", dir + string(filepath.Separator)}
 	for _, p := range packages {
 		args = append(args, path.Join(module, p))
 	}
@@ -40,7 +40,7 @@ func alone(ctx context.Context, arch, pkg string) (v1.Image, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := build(ctx, dir, arch, "", pkg); err != nil {
+	if err := build(ctx, dir, arch, Stamp{}, pkg); err != nil {
 		return nil, err
 	}
 	program := path.Base(pkg)

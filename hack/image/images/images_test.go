@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +21,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	fallback "golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
 func must(t *testing.T, err error) {
@@ -93,7 +95,7 @@ func TestPauseIsStaticAndTheSameEachTime(t *testing.T) {
 
 func TestPauseEndsWhenItIsTold(t *testing.T) {
 	dir := t.TempDir()
-	must(t, build(t.Context(), dir, "", "", "hack/image/pause"))
+	must(t, build(t.Context(), dir, "", Stamp{}, "hack/image/pause"))
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		// It cannot say when it listens, and a signal before that kills it: so it gets longer from one try to the next.
 		var err error
@@ -119,9 +121,10 @@ func operatorOf(t *testing.T, o OperatorOptions, program string) v1.Image {
 	for _, p := range []string{"operator", "egress-proxy"} {
 		must(t, os.WriteFile(filepath.Join(dir, p), []byte(program+p), 0o700))
 	}
-	base, err := operatorBase(o.Roots)
-	must(t, err)
-	img, err := operatorImage(o, base, dir)
+	for _, p := range Papers() {
+		must(t, os.WriteFile(filepath.Join(dir, p), []byte("paper "+p), 0o600))
+	}
+	img, err := operatorImage(o, dir)
 	must(t, err)
 	return img
 }
@@ -129,7 +132,8 @@ func operatorOf(t *testing.T, o OperatorOptions, program string) v1.Image {
 func TestTheOperatorsImage(t *testing.T) {
 	bundle := filepath.Join(t.TempDir(), "ca.pem")
 	must(t, os.WriteFile(bundle, append([]byte("# a comment\n"), certificate(t)...), 0o600))
-	o := OperatorOptions{Arch: "amd64", Version: "v1.2.3", Revision: "abc", Roots: bundle}
+	date := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	o := OperatorOptions{Arch: "amd64", Stamp: Stamp{Version: "v1.2.3", Revision: "abc", Date: date.Format(time.RFC3339)}, Roots: bundle}
 	img := operatorOf(t, o, "it: ")
 	if digest(t, img) != digest(t, operatorOf(t, o, "it: ")) {
 		t.Error("two builds of the same programs differ")
@@ -143,8 +147,17 @@ func TestTheOperatorsImage(t *testing.T) {
 	if c.User != OperatorUser || len(c.Entrypoint) != 1 {
 		t.Errorf("config: %+v", c)
 	}
-	if v, r := c.Labels["org.opencontainers.image.version"], c.Labels["org.opencontainers.image.revision"]; v != "v1.2.3" || r != "abc" {
-		t.Errorf("labels: %v", c.Labels)
+	m, err := img.Manifest()
+	must(t, err)
+	for key, want := range map[string]string{"version": "v1.2.3", "revision": "abc", "created": "2026-01-02T03:04:05Z", "licenses": "Apache-2.0"} {
+		if key = "org.opencontainers.image." + key; c.Labels[key] != want || m.Annotations[key] != want {
+			t.Errorf("%s: label %q, annotation %q, want %q", key, c.Labels[key], m.Annotations[key], want)
+		}
+	}
+	f, err := img.ConfigFile()
+	must(t, err)
+	if !f.Created.Equal(date) {
+		t.Errorf("created %v, want the commit's date %v", f.Created, date)
 	}
 	root := unpack(t, img)
 	for at, want := range map[string]string{
@@ -155,6 +168,9 @@ func TestTheOperatorsImage(t *testing.T) {
 		"/etc/nsswitch.conf":          "hosts: files dns",
 		roots:                         "BEGIN CERTIFICATE",
 		"/tmp/.":                      "",
+		"/usr/share/doc/egress-proxies-operator/LICENSE":             "paper LICENSE",
+		"/usr/share/doc/egress-proxies-operator/THIRD-PARTY-NOTICES": "paper THIRD-PARTY-NOTICES",
+		"/usr/share/doc/egress-proxies-operator/sbom.cdx.json":       "paper sbom.cdx.json",
 	} {
 		if want == "" {
 			if _, err := os.Stat(filepath.Join(root, at)); err != nil {
@@ -185,8 +201,46 @@ func TestOnlyCertificatesGetIntoTheImage(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := operatorBase(filepath.Join(t.TempDir(), "absent")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := readRoots(filepath.Join(t.TempDir(), "absent")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a bundle that was named and is not there: %v", err)
+	}
+}
+
+// TestWithoutABundleTheImageTrustsMozillas checks also that the image needs no certificates on the building host.
+func TestWithoutABundleTheImageTrustsMozillas(t *testing.T) {
+	t.Setenv("SSL_CERT_FILE", filepath.Join(t.TempDir(), "absent"))
+	data, err := readRoots("")
+	must(t, err)
+	pool := x509.NewCertPool()
+	if n := strings.Count(string(data), "BEGIN CERTIFICATE"); n < 100 || !pool.AppendCertsFromPEM(data) {
+		t.Errorf("%d certificates", n)
+	}
+	for root := range fallback.Roots() {
+		block := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
+		if in := strings.Contains(string(data), block); in == (root.Constraint != nil) {
+			t.Errorf("a certificate with constraint %v is in it: %v", root.Constraint != nil, in)
+		}
+	}
+}
+
+func TestAProgramSaysWhatItIsOf(t *testing.T) {
+	dir := t.TempDir()
+	s := Stamp{Version: "v1.2.3", Revision: "abc", Date: "2026-01-02T03:04:05Z"}
+	must(t, build(t.Context(), dir, runtime.GOARCH, s, "cmd/egress-proxy"))
+	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "egress-proxy"), "--version").Output()
+	must(t, err)
+	if want := "egress-proxy v1.2.3, commit abc of 2026-01-02T03:04:05Z, go"; !strings.HasPrefix(string(out), want) {
+		t.Errorf("%q, want %q…", out, want)
+	}
+}
+
+func TestWhatIsNoStampIsRefused(t *testing.T) {
+	for field, s := range map[string]Stamp{
+		"version": {Version: "v1 -X main.x=y"}, "revision": {Revision: "a b"}, "date": {Date: "yesterday"},
+	} {
+		if err := Programs(t.Context(), t.TempDir(), OperatorOptions{Arch: "amd64", Stamp: s}); err == nil || !strings.HasPrefix(err.Error(), field+" \"") {
+			t.Errorf("%s: %v", field, err)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // Entry is one path of a layer: a directory, a symbolic link or a file. Dir, File, Copy and Symlink make one; the owner is
@@ -54,22 +55,27 @@ func Symlink(at, target string) Entry {
 // New makes a layer, compressed with gzip and held in memory. It reads the sources. It fails when one cannot be read, when
 // two entries differ about one path, and when one lies below something that is no directory.
 func New(entries ...Entry) (v1.Layer, error) {
-	tree, err := arrange(entries)
-	if err != nil {
-		return nil, err
-	}
 	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	for _, at := range slices.Sorted(maps.Keys(tree)) {
-		if err := write(w, tree[at]); err != nil {
-			return nil, fmt.Errorf("%s: %w", at, err)
-		}
-	}
-	if err := w.Close(); err != nil {
+	if err := archive(&b, entries); err != nil {
 		return nil, err
 	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }
-	return tarball.LayerFromOpener(open, tarball.WithCompressedCaching)
+	return tarball.LayerFromOpener(open, tarball.WithCompressedCaching, tarball.WithMediaType(types.OCILayer))
+}
+
+// archive writes the entries in the form of tar, in the order of their paths.
+func archive(to io.Writer, entries []Entry) error {
+	tree, err := arrange(entries)
+	if err != nil {
+		return err
+	}
+	w := tar.NewWriter(to)
+	for _, at := range slices.Sorted(maps.Keys(tree)) {
+		if err := write(w, tree[at]); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+	}
+	return w.Close()
 }
 
 // arrange returns the entries by path, with the directories above them.
