@@ -25,7 +25,7 @@ func Index(annotations map[string]string, images ...v1.Image) (v1.ImageIndex, er
 			return nil, err
 		}
 		out = mutate.AppendManifests(out, mutate.IndexAddendum{
-			Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: c.OS, Architecture: c.Architecture}},
+			Add: toRun{img}, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: c.OS, Architecture: c.Architecture}},
 		})
 	}
 	annotated, ok := mutate.Annotations(out, annotations).(v1.ImageIndex)
@@ -34,6 +34,12 @@ func Index(annotations map[string]string, images ...v1.Image) (v1.ImageIndex, er
 	}
 	return annotated, nil
 }
+
+// toRun keeps the library from naming the type of an artifact beside the image: what has one is nothing to run.
+type toRun struct{ v1.Image }
+
+// ArtifactType is what the library asks for.
+func (toRun) ArtifactType() (string, error) { return "", nil }
 
 // SaveIndex writes the index to file as an archive of an OCI image layout, which skopeo, podman, containerd and new versions
 // of docker read. As Save it leaves no half file behind.

@@ -66,6 +66,9 @@ func TestASavedIndexIsAnImageLayout(t *testing.T) {
 		}
 		of, err := img.Manifest()
 		must(t, err)
+		if m.Manifests[i].ArtifactType != "" {
+			t.Errorf("image %d is an artifact: %q", i, m.Manifests[i].ArtifactType)
+		}
 		if p := m.Manifests[i].Platform; p == nil || p.OS != "linux" || p.Architecture != arch || c.Architecture != arch || of.Annotations["of"] != arch {
 			t.Errorf("image %d: platform %+v, for %s, %v", i, p, c.Architecture, of.Annotations)
 		}
