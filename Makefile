@@ -62,6 +62,10 @@ supply: ## All about the supply chain: images twice, bills of materials, licence
 	$(GO) -C hack/supply test ./...
 	$(MAKE) --no-print-directory reproducible sbom licences vulncheck
 
+.PHONY: release
+release: ## Write a release of VERSION, the tag of this commit, to dist/release; SNAPSHOT=1 for a look at one.
+	SNAPSHOT=$(SNAPSHOT) IMAGE='$(IMAGE)' hack/release '$(if $(SNAPSHOT),v0.0.0-snapshot,$(VERSION))' '$(REVISION)' '$(DATE)'
+
 .PHONY: controlplane
 controlplane: ## Prepare etcd and kube-apiserver for tests and demo (once; about five minutes when built).
 	@$(GO) run ./hack/controlplane >/dev/null
@@ -153,8 +157,10 @@ bench: ## Run the benchmarks; prints `bench <name> <value>`.
 	$(GO) run ./hack/bench
 
 .PHONY: lint
-lint: ## Run the linters of .golangci.yml.
+lint: ## Run the linters of .golangci.yml, and that of .github/workflows.
 	$(GO) tool -modfile=$(LINT) golangci-lint run $(PKG)
+	cd hack/supply && $(GO) tool -modfile=../tools/lint/go.mod golangci-lint run
+	$(GO) tool -modfile=hack/tools/actionlint/go.mod actionlint
 
 .PHONY: generate
 generate: ## Generate deep copies, CRDs, RBAC and the references of flags and metrics.
