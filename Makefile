@@ -34,6 +34,10 @@ image: ## Write the operator's image to dist/operator-image.tar, without a conta
 image-all: ## Write the operator's image for amd64 and arm64 to dist/operator-image-all.tar, an OCI image layout.
 	$(GO) run ./hack/image operator-index $(STAMP) -o dist/operator-image-all.tar
 
+.PHONY: push
+push: ## Push ARCHIVE (of make image-all) to IMAGE:VERSION, with its digest.
+	@hack/push '$(or $(ARCHIVE),dist/operator-image-all.tar)' '$(IMAGE):$(VERSION)'
+
 .PHONY: reproducible
 reproducible: ## Make the images twice in different folders and compare them; COLD=1 compiles everything anew the second time.
 	COLD=$(COLD) hack/reproducible '$(VERSION)' '$(REVISION)' '$(DATE)'

@@ -95,8 +95,8 @@ func TestWorkflowsHaveTheLeastRights(t *testing.T) {
 				if strings.Contains(s.Run, "${{ github.") {
 					t.Errorf("%s, job %s: %q takes in what others name: use an environment variable", file, name, s.Run)
 				}
-				if j.Permissions["contents"] == "write" && strings.Contains(s.Run, "make ") {
-					t.Errorf("%s, job %s: %q runs code with the right to publish", file, name, s.Run)
+				if made := targets(s.Run); len(j.Permissions) > 0 && len(made) > 0 && !slices.Equal(made, []string{"push"}) {
+					t.Errorf("%s, job %s: make %q with the right to publish", file, name, made)
 				}
 			}
 		}
