@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/egress-proxies/egress-proxies-operator/internal/provider/gcp"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kubernetes"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/kvm"
 	"github.com/egress-proxies/egress-proxies-operator/internal/provider/local"
@@ -50,7 +51,7 @@ func TestEveryKustomizationAppliesWithoutAWarning(t *testing.T) {
 		must(t, client.IgnoreAlreadyExists(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})))
 	}
 	dirs, _ := kustomizations(t)
-	for _, want := range []string{"crd", "default", "manager", "rbac", "samples/overlay", "samples/overlay-kvm", "samples/overlay-one-namespace"} {
+	for _, want := range []string{"crd", "default", "manager", "rbac", "samples/overlay", "samples/overlay-gcp", "samples/overlay-kvm", "samples/overlay-one-namespace"} {
 		if !slices.Contains(dirs, want) {
 			t.Errorf("no kustomization %s in %v", want, dirs)
 		}
@@ -78,7 +79,7 @@ func TestEveryComponentIsInASample(t *testing.T) {
 		must(t, err)
 		samples.Write(data)
 	}
-	if len(components) != 5 {
+	if len(components) != 10 {
 		t.Errorf("components: %v", components)
 	}
 	for _, c := range components {
@@ -91,10 +92,10 @@ func TestEveryComponentIsInASample(t *testing.T) {
 // TestTheSamplesFitTogether: the operator reads the configuration of each sample, the Secret has the key that the
 // Deployment asks for, and the token is one that somebody still has to think of.
 func TestTheSamplesFitTogether(t *testing.T) {
-	for _, dir := range []string{"samples/overlay", "samples/overlay-kvm", "samples/overlay-one-namespace"} {
+	for _, dir := range []string{"samples/overlay", "samples/overlay-gcp", "samples/overlay-kvm", "samples/overlay-one-namespace"} {
 		t.Run(dir, func(t *testing.T) {
 			o := kustomize(t, dir)
-			entries, err := registry.Parse([]byte(find[corev1.ConfigMap](t, o, "ConfigMap", "egress-proxies-providers-").Data["providers.yaml"]), []string{kubernetes.Type, kvm.Type, local.Type})
+			entries, err := registry.Parse([]byte(find[corev1.ConfigMap](t, o, "ConfigMap", "egress-proxies-providers-").Data["providers.yaml"]), []string{gcp.Type, kubernetes.Type, kvm.Type, local.Type})
 			if err != nil || len(entries) != 1 {
 				t.Errorf("%d entries, %v", len(entries), err)
 			}
