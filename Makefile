@@ -136,6 +136,20 @@ kvm-ssh-secret: ## Put KEY=… and KNOWN_HOSTS=…, two files, into the Secret k
 	kubectl create secret generic kvm-ssh --namespace='$(or $(NAMESPACE),egress-proxies-system)' --from-file=key='$(KEY)' \
 	  --from-file=known_hosts='$(KNOWN_HOSTS)' --dry-run=client -o yaml | kubectl apply --server-side --force-conflicts -f -
 
+HELM := $(GO) tool -modfile=hack/tools/helm/go.mod helm
+
+.PHONY: charts
+charts: ## Lint the Helm charts and package them into dist/, as VERSION (a semantic version; 0.0.0 when it is none).
+	@version=$$(echo '$(VERSION)' | grep -xE 'v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?' || echo 0.0.0); mkdir -p dist; \
+	  for chart in charts/*; do $(HELM) lint --strict $$chart && \
+	    $(HELM) package $$chart --destination dist --version "$${version#v}" --app-version "$$version"; done
+
+.PHONY: token-secret
+token-secret: ## Make a token of the discovery API and put it into the Secret egress-proxies-discovery of NAMESPACE (egress-proxies-system); never over another.
+	@# Create fails where the Secret exists. The token is in no argument, no file and no output.
+	@token() { head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \n'; }; \
+	  token | kubectl create secret generic egress-proxies-discovery --namespace='$(or $(NAMESPACE),egress-proxies-system)' --from-file=token=/dev/stdin
+
 .PHONY: demo
 demo: build controlplane ## Show the whole system on this machine; DEMO=once ends after the proof.
 	@# Not through go run, which ends with an error when it is interrupted, however orderly the demo ends.
@@ -174,6 +188,12 @@ generate: ## Generate deep copies, CRDs, RBAC and the references of flags and me
 	@# Apart, because whoever runs no proxies as Pods has no need for it.
 	$(GO) tool -modfile=$(TOOLS) controller-gen rbac:roleName=egress-proxies-operator-pods paths=./internal/provider/kubernetes \
 	  output:rbac:dir=config/components/provider-kubernetes
+	@# Helm reads no files beside a chart.
+	rm -rf charts/*/files && mkdir -p charts/egress-proxies-crds/files charts/egress-proxies-operator/files/rules
+	cp config/crd/crawl.example.com_*.yaml charts/egress-proxies-crds/files/
+	cp config/rbac/role.yaml config/monitoring/dashboard/egress-proxies.json charts/egress-proxies-operator/files/
+	cp config/components/provider-kubernetes/role.yaml charts/egress-proxies-operator/files/role-pods.yaml
+	cp $$(grep -l '^kind: PrometheusRule$$' config/components/monitoring/*.yaml) charts/egress-proxies-operator/files/rules/
 	$(GO) test ./cmd/operator -run TestFlagsReference -update
 	$(GO) test ./internal/metrics -run TestMetricsReference -update
 	KUBEBUILDER_ASSETS=$$($(GO) run ./hack/controlplane) $(GO) test ./internal/controller/proxy -run TestStateTableReference -update
@@ -185,7 +205,7 @@ verify: ## Check that generated files, modules and formatting are up to date.
 	@test -z "$$(gofmt -l api cmd hack internal pkg test 2>/dev/null)" || { echo 'not formatted:'; gofmt -l api cmd hack internal pkg test; exit 1; }
 	$(GO) vet ./...
 	@before=$$(hack/checksum); $(MAKE) --no-print-directory generate; after=$$(hack/checksum); \
-	  test "$$before" = "$$after" || { echo 'generated files were out of date; they are regenerated now:'; git --no-pager diff --stat -- api config docs; exit 1; }
+	  test "$$before" = "$$after" || { echo 'generated files were out of date; they are regenerated now:'; git --no-pager diff --stat -- api charts config docs; exit 1; }
 
 .PHONY: fuzz
 fuzz: ## Fuzz every fuzz test for FUZZTIME (10s) each.

@@ -11,8 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -91,15 +89,8 @@ func makeSecret(t *testing.T, args ...string) (said string, err error) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		t.Skip("kubectl is not installed")
 	}
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	access := clientcmdapi.NewConfig()
-	access.Clusters["c"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	access.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken}
-	access.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	access.CurrentContext = "x"
-	must(t, clientcmd.WriteToFile(*access, file))
 	cmd := exec.CommandContext(t.Context(), "make", append([]string{"--silent", "--no-print-directory", "-C", root, "kvm-ssh-secret"}, args...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+file, "MAKEFLAGS=", "KEY=", "KNOWN_HOSTS=", "NAMESPACE=")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+adminKubeconfig(t), "MAKEFLAGS=", "KEY=", "KNOWN_HOSTS=", "NAMESPACE=")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

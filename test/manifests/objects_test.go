@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -24,9 +26,30 @@ const root = "../.."
 // objects are what a kustomization builds, in the order in which they are applied.
 type objects []*unstructured.Unstructured
 
-func kustomize(t *testing.T, dir string) (out objects) {
+func kustomize(t *testing.T, dir string) objects {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "tool", "-modfile=hack/tools/go.mod", "kustomize", "build", filepath.Join("config", dir))
+	return build(t, filepath.Join("config", dir))
+}
+
+// kustomizeWith builds the base with components, as an overlay of somebody's own does.
+func kustomizeWith(t *testing.T, components ...string) objects {
+	t.Helper()
+	dir := t.TempDir()
+	config, err := filepath.Abs(filepath.Join(root, "config"))
+	must(t, err)
+	config, err = filepath.Rel(dir, config)
+	must(t, err)
+	text := fmt.Sprintf("resources: [%s/default]\ncomponents:\n", config)
+	for _, c := range components {
+		text += fmt.Sprintf("- %s/%s\n", config, c)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
+	return build(t, dir)
+}
+
+func build(t *testing.T, dir string) objects {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "tool", "-modfile=hack/tools/go.mod", "kustomize", "build", dir)
 	cmd.Dir = root
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -34,14 +57,21 @@ func kustomize(t *testing.T, dir string) (out objects) {
 	if err != nil {
 		t.Fatalf("kustomize build %s: %v\n%s", dir, err, said.String())
 	}
-	for docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(built), 4096); ; {
+	return decode(t, string(built))
+}
+
+func decode(t *testing.T, text string) (out objects) {
+	t.Helper()
+	for docs := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096); ; {
 		u := &unstructured.Unstructured{}
 		if err := docs.Decode(u); errors.Is(err, io.EOF) {
 			return out
 		} else if err != nil {
-			t.Fatalf("%s: %v", dir, err)
+			t.Fatal(err)
 		}
-		out = append(out, u)
+		if len(u.Object) > 0 {
+			out = append(out, u)
+		}
 	}
 }
 
