@@ -2,6 +2,8 @@ package manifests
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -30,7 +32,34 @@ var config *rest.Config
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	controlplane.Main(m, func(cfg *rest.Config) { config = cfg })
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "audit-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	env, err := controlplane.New(context.Background())
+	if err == nil {
+		err = audit(env, dir)
+	}
+	if err == nil {
+		config, err = env.Start()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starting the control plane:", err)
+		return 1
+	}
+	config.QPS, config.Burst = 1000, 2000
+	code := m.Run()
+	if err := env.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "stopping the control plane:", err)
+		return 1
+	}
+	return code
 }
 
 func must(t *testing.T, err error) {

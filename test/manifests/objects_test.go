@@ -93,6 +93,12 @@ func (o objects) apply(t *testing.T, c client.Client, opts ...client.ApplyOption
 func install(t *testing.T, c client.Client, dir string) objects {
 	t.Helper()
 	o := kustomize(t, dir)
+	o.install(t, c)
+	return o
+}
+
+func (o objects) install(t *testing.T, c client.Client) {
+	t.Helper()
 	o.apply(t, c)
 	t.Cleanup(func() {
 		for _, u := range o {
@@ -103,7 +109,6 @@ func install(t *testing.T, c client.Client, dir string) objects {
 			}
 		}
 	})
-	return o
 }
 
 // find decodes the one object of a kind whose name begins so: names can end in a hash of what is in them.

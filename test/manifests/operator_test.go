@@ -18,6 +18,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
@@ -31,6 +32,7 @@ type operator struct {
 	cmd          *exec.Cmd
 	api, metrics string
 	scraper      string // the token of whom the cluster lets see metrics
+	providers    string // the file of its entries
 	log          *lockedBuffer
 	ended        chan error
 	pod          client.ObjectKey
@@ -54,28 +56,31 @@ func (l *lockedBuffer) String() string {
 }
 
 // start makes the Pod that the Deployment would make and runs what is in it here.
-func start(t *testing.T, c client.Client, o objects, providers string) *operator {
+func start(t *testing.T, c client.Client, o objects, providers string, further ...string) *operator {
 	t.Helper()
-	pod := o.pod(t, strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")))
+	pod := o.pod(t, strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))+"-"+utilrand.String(5))
 	must(t, c.Create(t.Context(), pod))
 	t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), pod, client.GracePeriodSeconds(0)) })
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "providers.yaml"), []byte(providers), 0o600))
 	writeKubeconfig(t, c, filepath.Join(dir, "kubeconfig"))
 
-	op := &operator{api: freeAddress(t), metrics: freeAddress(t), scraper: scraper(t, c), log: &lockedBuffer{}, ended: make(chan error, 1), pod: client.ObjectKeyFromObject(pod)}
+	op := &operator{
+		api: freeAddress(t), metrics: freeAddress(t), scraper: scraper(t, c), providers: filepath.Join(dir, "providers.yaml"),
+		log: &lockedBuffer{}, ended: make(chan error, 1), pod: client.ObjectKeyFromObject(pod),
+	}
 	var args []string
 	for _, a := range pod.Spec.Containers[0].Args {
 		args = append(args, strings.NewReplacer("$(POD_NAME)", pod.Name, "$(POD_NAMESPACE)", pod.Namespace).Replace(a))
 	}
 	args = append(args,
 		// What a Pod has and a process here does not: files at their place, ports of its own, its service account's namespace.
-		"--providers-config", filepath.Join(dir, "providers.yaml"), "--leader-election-namespace", pod.Namespace,
+		"--providers-config", op.providers, "--leader-election-namespace", pod.Namespace,
 		"--discovery-bind-address", op.api, "--metrics-bind-address", op.metrics, "--health-probe-bind-address", "0",
 		// So that the tests need not wait, least of all for a creation that might still be under way.
 		"--drift-poll=1s", "--deletion-poll=1s", "--drain-timeout=0s", "--provider-call-timeout=2s", "--clock-skew-allowance=0s",
 	)
-	op.cmd = exec.Command(program(t), args...)
+	op.cmd = exec.Command(program(t), append(args, further...)...)
 	op.cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(dir, "kubeconfig"), "DISCOVERY_TOKEN="+token, "GOMEMLIMIT="+env(t, &pod.Spec.Containers[0], "GOMEMLIMIT"))
 	op.cmd.Stdout, op.cmd.Stderr = op.log, op.log
 	must(t, op.cmd.Start())
