@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +32,7 @@ func helm(t *testing.T, args ...string) (out, said string, err error) {
 	t.Helper()
 	program, err := helmProgram()
 	must(t, err)
-	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...) // also when a test cleans up
 	cmd.Dir = root
 	home := t.TempDir()
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+adminKubeconfig(t), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home, "HELM_NAMESPACE="+system)
