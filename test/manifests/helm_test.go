@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -66,6 +67,11 @@ func valuesFile(t *testing.T, values string) string {
 
 // adminKubeconfig writes what kubectl and Helm need to act as an administrator of the cluster.
 func adminKubeconfig(t *testing.T) string {
+	t.Helper()
+	return kubeconfigFor(t, config)
+}
+
+func kubeconfigFor(t *testing.T, config *rest.Config) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	access := clientcmdapi.NewConfig()

@@ -53,6 +53,19 @@ func writeRoots(file string) error {
 	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
 }
 
+// pair is a certificate with its key, as files have them.
+func pair(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, private.Public(), private)
+	must(t, err)
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	must(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
+}
+
 func TestTheImageFitsTheManifest(t *testing.T) {
 	img, err := operatorImage()
 	must(t, err)
