@@ -53,3 +53,17 @@ func EnsureNode(ctx context.Context, progress io.Writer) (string, error) {
 		return m.run(ctx, node, dir, progress)
 	})
 }
+
+// EnsureKubectl returns a folder that holds kubectl, of the version of Ensure's kube-apiserver: what distributions package can be
+// too old to talk to it. It comes from this user's cache or from Go modules alone, which takes about a minute, once. Otherwise
+// as Ensure.
+func EnsureKubectl(ctx context.Context, progress io.Writer) (string, error) {
+	m, err := findBuildModule(ctx)
+	if err != nil {
+		return "", err
+	}
+	folder := fmt.Sprintf("kubectl-%s-%s-%s", m.kubernetes, runtime.GOOS, runtime.GOARCH)
+	return prepare(ctx, folder, kubectl, progress, func(dir string) error {
+		return m.run(ctx, kubectl, dir, progress)
+	})
+}

@@ -24,6 +24,7 @@ var (
 		{"kube-scheduler", kubernetesModule + "/cmd/kube-scheduler"},
 		{"kube-proxy", kubernetesModule + "/cmd/kube-proxy"},
 	}
+	kubectl = []binary{{"kubectl", kubernetesModule + "/cmd/kubectl"}}
 )
 
 // missingIn returns the name of the first binary that dir lacks, "" when it has them all.
