@@ -170,6 +170,10 @@ monitoring: controlplane ## Prove dashboard, alerts and their pages on a real ru
 monitoring-picture: controlplane ## The same, and draw docs/images/dashboard.png.
 	$(GO) run ./hack/monitoring -picture docs/images/dashboard.png
 
+.PHONY: test-docs
+test-docs: build controlplane ## Follow the quickstart and the tutorial word for word (kubectl is built; for curl, jq and Scrapy see hack/install).
+	WALK=1 $(GO) test -count=1 -v -timeout 20m ./test/docs/walk
+
 .PHONY: bench
 bench: ## Run the benchmarks; prints `bench <name> <value>`.
 	$(GO) run ./hack/bench
@@ -181,7 +185,7 @@ lint: ## Run the linters of .golangci.yml, and that of .github/workflows.
 	$(GO) tool -modfile=hack/tools/actionlint/go.mod actionlint
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs, RBAC and the references of flags and metrics.
+generate: ## Generate deep copies, CRDs, RBAC and the references of objects, flags, metrics and configuration.
 	$(GO) tool -modfile=$(TOOLS) controller-gen object crd paths=./api/... output:crd:dir=config/crd
 	$(GO) tool -modfile=$(TOOLS) controller-gen rbac:roleName=egress-proxies-operator paths=./cmd/operator paths=./internal/controller/... paths=./internal/fleet \
 	  paths=./internal/gc paths=./internal/leaderlabel paths=./internal/providerhealth output:rbac:dir=config/rbac
@@ -196,13 +200,14 @@ generate: ## Generate deep copies, CRDs, RBAC and the references of flags and me
 	cp $$(grep -l '^kind: PrometheusRule$$' config/components/monitoring/*.yaml) charts/egress-proxies-operator/files/rules/
 	$(GO) test ./cmd/operator -run TestFlagsReference -update
 	$(GO) test ./internal/metrics -run TestMetricsReference -update
+	$(GO) run ./hack/reference
 	KUBEBUILDER_ASSETS=$$($(GO) run ./hack/controlplane) $(GO) test ./internal/controller/proxy -run TestStateTableReference -update
 
 .PHONY: verify
 verify: ## Check that generated files, modules and formatting are up to date.
 	$(GO) mod verify
 	$(GO) mod tidy -diff
-	@test -z "$$(gofmt -l api cmd hack internal pkg test 2>/dev/null)" || { echo 'not formatted:'; gofmt -l api cmd hack internal pkg test; exit 1; }
+	@test -z "$$(gofmt -l api cmd docs hack internal pkg test 2>/dev/null)" || { echo 'not formatted:'; gofmt -l api cmd docs hack internal pkg test; exit 1; }
 	$(GO) vet ./...
 	@before=$$(hack/checksum); $(MAKE) --no-print-directory generate; after=$$(hack/checksum); \
 	  test "$$before" = "$$after" || { echo 'generated files were out of date; they are regenerated now:'; git --no-pager diff --stat -- api charts config docs; exit 1; }

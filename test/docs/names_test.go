@@ -20,7 +20,7 @@ var (
 	pathName    = regexp.MustCompile(`^(?:api|cmd|config|docs|hack|internal|pkg|test|\.ci)/[A-Za-z0-9_./*-]+$`)
 	makeCommand = regexp.MustCompile(`(?:^|[;&|$(] *)make ([a-z][a-z0-9-]*)`)
 	metricName  = regexp.MustCompile(`proxy_operator_[a-z0-9_]+`)
-	ownKey      = regexp.MustCompile(`crawl\.example\.com/([a-z][a-z-]*)`)
+	ownKey      = regexp.MustCompile(`(?:^|[^.a-z])crawl\.example\.com/([a-z][a-z-]*)`)
 	// In code a key is written out, or is made of the group's name.
 	ownKeyInCode = regexp.MustCompile(`crawl\.example\.com/([a-z][a-z-]*)|Group \+ "/([a-z-]+)"`)
 	upper        = regexp.MustCompile(`[A-Z]`)

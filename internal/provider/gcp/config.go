@@ -67,6 +67,7 @@ type Config struct {
 
 // ServiceAccount is the identity of a VM.
 type ServiceAccount struct {
+	// Email of the account, or "default" for the project's own.
 	Email string `json:"email"`
 	// Scopes are URLs; cloud-platform when empty.
 	Scopes []string `json:"scopes"`
@@ -74,6 +75,7 @@ type ServiceAccount struct {
 
 // Firewall is how a managed rule is made, or what the administrator's own does.
 type Firewall struct {
+	// Manage has the operator keep a rule that lets SourceRanges in to VMs with the network tag.
 	Manage bool `json:"manage"`
 	// SourceRanges are the IPv4 networks of crawlers and of the operator itself, which probes. With Manage.
 	SourceRanges []Network `json:"sourceRanges"`

@@ -35,7 +35,7 @@ type Config struct {
 	// Namespaces are those in which Pods may live when Namespace is empty; the operator then needs no rights beyond them.
 	// Empty means all namespaces.
 	Namespaces []string `json:"namespaces"`
-	// Image runs where a Proxy names none; DefaultImage when left out.
+	// Image runs where a Proxy names none; ubuntu/squid:6.6-24.04_beta (DefaultImage) when left out.
 	Image string `json:"image"`
 	// Images are those that a Proxy may name as placement.image.
 	Images map[string]string `json:"images"`
@@ -63,12 +63,15 @@ type Config struct {
 
 // Resources are what a Pod asks for and what it may use.
 type Resources struct {
+	// Requests are what the scheduler looks for on a node.
 	Requests corev1.ResourceList `json:"requests"`
-	Limits   corev1.ResourceList `json:"limits"`
+	// Limits are what the Pod cannot pass.
+	Limits corev1.ResourceList `json:"limits"`
 }
 
 // Spread is a topology spread constraint over the Pods of this installation.
 type Spread struct {
+	// TopologyKey is the label of nodes over whose values Pods are spread.
 	TopologyKey string `json:"topologyKey"`
 	// MaxSkew is 1 when zero.
 	MaxSkew int32 `json:"maxSkew"`
