@@ -26,6 +26,7 @@ func repository(t *testing.T, changelog string) (dir string) {
 }
 
 func TestWhatIsNoReleaseIsRefused(t *testing.T) {
+	t.Parallel()
 	const (
 		changes = "# Changelog\n\n## [1.2.3] - 2026-01-02\n"
 		date    = "2026-01-02T03:04:05Z"
