@@ -76,6 +76,8 @@ controlplane: ## Prepare etcd and kube-apiserver for tests and demo (once; about
 
 .PHONY: test
 test: controlplane ## Run all tests with the race detector, against a real control plane, then test-crash and test-scale.
+	@# Compiled before, so that its minutes do not count as those of a test.
+	$(GO) tool -modfile=hack/tools/helm/go.mod -n helm >/dev/null
 	$(GO) test $(TESTFLAGS) $(PKG)
 	$(MAKE) --no-print-directory test-crash test-scale PLAINFLAGS='$(filter -json,$(TESTFLAGS))'
 
@@ -136,13 +138,14 @@ kvm-ssh-secret: ## Put KEY=… and KNOWN_HOSTS=…, two files, into the Secret k
 	kubectl create secret generic kvm-ssh --namespace='$(or $(NAMESPACE),egress-proxies-system)' --from-file=key='$(KEY)' \
 	  --from-file=known_hosts='$(KNOWN_HOSTS)' --dry-run=client -o yaml | kubectl apply --server-side --force-conflicts -f -
 
+DIST := dist
 HELM := $(GO) tool -modfile=hack/tools/helm/go.mod helm
 
 .PHONY: charts
 charts: ## Lint the Helm charts and package them into dist/, as VERSION (a semantic version; 0.0.0 when it is none).
-	@version=$$(echo '$(VERSION)' | grep -xE 'v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?' || echo 0.0.0); mkdir -p dist; \
-	  for chart in charts/*; do $(HELM) lint --strict $$chart && \
-	    $(HELM) package $$chart --destination dist --version "$${version#v}" --app-version "$$version"; done
+	@version=$$(echo '$(VERSION)' | grep -xE 'v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?' || echo 0.0.0); mkdir -p '$(DIST)'; \
+	  for chart in charts/*; do $(HELM) lint --strict $$chart; \
+	    $(HELM) package $$chart --destination '$(DIST)' --version "$${version#v}" --app-version "$$version"; done
 
 .PHONY: token-secret
 token-secret: ## Make a token of the discovery API and put it into the Secret egress-proxies-discovery of NAMESPACE (egress-proxies-system); never over another.

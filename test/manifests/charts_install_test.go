@@ -99,6 +99,7 @@ func TestTheChartTakesATokenThatIsThere(t *testing.T) {
 // TestTheDefinitionsSurviveTheirRelease: with the objects. Definitions that were applied before, as those here, are taken over.
 func TestTheDefinitionsSurviveTheirRelease(t *testing.T) {
 	c := newClient(t, config)
+	must(t, client.IgnoreAlreadyExists(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}})))
 	p := proxy(newNamespace(t, c), "none")
 	must(t, c.Create(t.Context(), p))
 	mustHelm(t, "upgrade", "--install", "egress-proxies-crds", crdsChart, "--take-ownership")
@@ -106,7 +107,9 @@ func TestTheDefinitionsSurviveTheirRelease(t *testing.T) {
 	mustHelm(t, "uninstall", "egress-proxies-crds")
 	for _, u := range kustomize(t, "crd") {
 		now := u.DeepCopy()
-		must(t, c.Get(t.Context(), client.ObjectKeyFromObject(u), now))
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(u), now); err != nil {
+			t.Fatalf("after the end of the release: %v", err)
+		}
 		want, _, err := unstructured.NestedSlice(u.Object, "spec", "versions")
 		must(t, err)
 		if got, _, err := unstructured.NestedSlice(now.Object, "spec", "versions"); err != nil || len(got) != len(want) || now.GetDeletionTimestamp() != nil {

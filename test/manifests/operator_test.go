@@ -69,9 +69,10 @@ func start(t *testing.T, c client.Client, o objects, providers string, further .
 		api: freeAddress(t), metrics: freeAddress(t), scraper: scraper(t, c), providers: filepath.Join(dir, "providers.yaml"),
 		log: &lockedBuffer{}, ended: make(chan error, 1), pod: client.ObjectKeyFromObject(pod),
 	}
+	replaced := append(mounted(t, c, pod), "$(POD_NAME)", pod.Name, "$(POD_NAMESPACE)", pod.Namespace)
 	var args []string
 	for _, a := range pod.Spec.Containers[0].Args {
-		args = append(args, strings.NewReplacer("$(POD_NAME)", pod.Name, "$(POD_NAMESPACE)", pod.Namespace).Replace(a))
+		args = append(args, strings.NewReplacer(replaced...).Replace(a))
 	}
 	args = append(args,
 		// What a Pod has and a process here does not: files at their place, ports of its own, its service account's namespace.
@@ -92,6 +93,27 @@ func start(t *testing.T, c client.Client, o objects, providers string, further .
 		}
 	})
 	return op
+}
+
+// mounted writes the files of the Pod's Secrets and returns where they are: the path in the Pod, then the one here.
+func mounted(t *testing.T, c client.Client, pod *corev1.Pod) (paths []string) {
+	t.Helper()
+	for _, v := range pod.Spec.Volumes {
+		s := &corev1.Secret{}
+		if v.Secret == nil || c.Get(t.Context(), client.ObjectKey{Namespace: pod.Namespace, Name: v.Secret.SecretName}, s) != nil {
+			continue
+		}
+		dir := t.TempDir()
+		for key, value := range s.Data {
+			must(t, os.WriteFile(filepath.Join(dir, key), value, 0o600))
+		}
+		for _, m := range pod.Spec.Containers[0].VolumeMounts {
+			if m.Name == v.Name {
+				paths = append(paths, m.MountPath+"/", dir+"/")
+			}
+		}
+	}
+	return paths
 }
 
 // stop ends it as a kubelet does.
