@@ -101,6 +101,7 @@ func TestRights(t *testing.T) {
 			refused(), forPods("crawling"), everywhere(system, "get pods x", "create pods", "delete pods x", "get secrets x", "update secrets x"),
 		}},
 		{"samples/overlay", [][]right{granted(), forPods("crawling")}, [][]right{refused()}},
+		{"samples/overlay-gcp", [][]right{granted()}, [][]right{refused(), forPods("crawling"), everywhere(system, "get secrets gcp-credentials")}},
 		// Hypervisors take no rights in the cluster: the Secret is mounted, not read.
 		{"samples/overlay-kvm", [][]right{granted()}, [][]right{refused(), forPods("crawling"), everywhere(system, "get secrets kvm-ssh")}},
 		{"samples/overlay-one-namespace", [][]right{granted(), forPods(podsOnly)}, [][]right{refused(), forPods("crawling"), everywhere("", "create pods", "update secrets x")}},
