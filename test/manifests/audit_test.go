@@ -3,6 +3,7 @@ package manifests
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -52,7 +53,7 @@ func requestsFrom(t *testing.T, at int64) (out []request, size int64) {
 	must(t, err)
 	for r := bufio.NewReader(f); ; {
 		line, err := r.ReadBytes('\n')
-		if err == io.EOF { //nolint:errorlint // as bufio documents it
+		if errors.Is(err, io.EOF) {
 			return out, at
 		}
 		must(t, err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,6 +94,8 @@ func TestTheRightsAreThoseThatAreUsed(t *testing.T) {
 	o := kustomizeWith(t, "components/provider-kubernetes-one-namespace")
 	o.install(t, c)
 	check(t, c, true, append(granted(), forPods(podsOnly)...))
+	// That of an operator before would be taken over.
+	must(t, client.IgnoreNotFound(c.Delete(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name}})))
 	_, before := requestsFrom(t, 0)
 	l := &lives{t, c, newNamespace(t, c)}
 	l.live(o)

@@ -32,9 +32,7 @@ func commands(t *testing.T, heading string) (out []string) {
 	}
 	part, _, _ = strings.Cut(part, "\n## ")
 	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(part, -1) {
-		for _, c := range strings.Split("\n"+block[1], "\n$ ")[1:] {
-			out = append(out, c)
-		}
+		out = append(out, strings.Split("\n"+block[1], "\n$ ")[1:]...)
 	}
 	if len(out) == 0 {
 		t.Fatalf("the part %q has no commands", heading)
