@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	apiwait "k8s.io/apimachinery/pkg/util/wait"
 )
 
 // cageBytes is the memory limit that the manifests give the operator's container.
@@ -17,10 +20,9 @@ const cageBytes = 128 << 20
 // cage is a memory cgroup with the container's limit, in which the operator runs: it is killed beyond, as it would be in a
 // cluster. Where there can be none (no root, no memory controller) it is nil, and the process's own peak is all that is known.
 type cage struct {
-	dir      string
-	modern   bool // version 2
-	peak     string
-	failures string
+	dir    string
+	modern bool // version 2
+	peak   string
 }
 
 func newCage() *cage {
@@ -72,11 +74,15 @@ func (c *cage) close() error {
 	if c == nil {
 		return nil
 	}
-	var err error
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if err = os.Remove(c.dir); err == nil || errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var last error
+	err := apiwait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(context.Context) (bool, error) {
+		last = os.Remove(c.dir)
+		return last == nil || errors.Is(last, fs.ErrNotExist), nil
+	})
+	if err != nil {
+		return last
 	}
-	return err
+	return nil
 }

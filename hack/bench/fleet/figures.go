@@ -29,12 +29,14 @@ const (
 
 func bounds() []bound {
 	return []bound{
-		{"fleet_peak_mib", 128, bounded, "peak of the operator's resident memory, with GOMEMLIMIT=" + memoryLimit},
+		{"fleet_peak_mib", 128, bounded, "peak of what the operator is charged in a cgroup of 128 MiB, with GOMEMLIMIT=" + memoryLimit},
 		{"fleet_gc_cpu_percent", 10, bounded, "garbage collection's share of its CPU"},
 		{"fleet_writes_per_proxy", 4, bounded, "writes to the API server until all are Ready, Events included, per Proxy"},
 		{"fleet_idle_writes_per_minute", 0, bounded, "writes once nothing changes"},
 		{"fleet_ready_ratio", 1.5, bounded, "time to all Ready ÷ a bare client's for as many writes and one creation"},
 		{"fleet_restart_ratio", 3, bounded, "clean stop and restart to the first lease ÷ a bare client's list of the fleet"},
+		{"fleet_rss_mib", 0, told, "peak of its resident memory, the program's text included"},
+		{"fleet_heap_mib", 0, told, "heap in use at the end, without lists and scrapes"},
 		{"fleet_ready_seconds", 0, told, "time from the start to all Ready"},
 		{"fleet_bare_writes_per_second", 0, told, "writes of the bare client, the best of 1, 10 and 100 workers"},
 		{"fleet_restart_seconds", 0, told, "clean stop and restart to the first lease"},

@@ -3,7 +3,7 @@
 // through a real egress-proxy at a loopback address of its own. Meanwhile metrics are scraped, proxies listed, orphans looked
 // for, and 200 leases granted a second.
 //
-//	go run ./hack/bench/fleet [-n 10000] [-v]
+//	go run ./hack/bench/fleet [-n 10000] [-v] [-profile FILE]
 //
 // It prints `bench <name> <value>` for each figure and ends with 1 when a figure is out of its bounds or the fleet does not
 // come up. It takes about ten minutes on two cores.
@@ -27,10 +27,11 @@ import (
 func main() {
 	n := flag.Int("n", 10_000, "Proxies, a multiple of 40")
 	verbose := flag.Bool("v", false, "show the operator's log")
+	profile := flag.String("profile", "", "write profiles of the operator's heap to FILE.ready and FILE.idle, and set it no memory limit")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *n, *verbose)
+	err := run(ctx, *n, *verbose, *profile)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fleet:", err)
@@ -40,7 +41,7 @@ func main() {
 
 var errOutOfBounds = errors.New("a figure is out of its bounds")
 
-func run(ctx context.Context, n int, verbose bool) (err error) {
+func run(ctx context.Context, n int, verbose bool, profile string) (err error) {
 	if n <= 0 || n%(2*projects) != 0 {
 		return fmt.Errorf("-n=%d: want a multiple of %d", n, 2*projects)
 	}
@@ -54,6 +55,9 @@ func run(ctx context.Context, n int, verbose bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
+	if w.profile = profile; profile == "" {
+		w.cage = newCage()
+	}
 	f := figures{}
 	if err := measure(ctx, w, f, verbose); err != nil {
 		return err
@@ -86,6 +90,9 @@ func measure(ctx context.Context, w *world, f figures, verbose bool) error {
 		return err
 	}
 	note("%d Ready after %.1f s", w.reachable(), ready.Seconds())
+	if err := op.heap(ctx, w.profile, ".ready"); err != nil {
+		return err
+	}
 	settled, err := w.quiet(ctx)
 	if err != nil {
 		return err
@@ -107,7 +114,10 @@ func measure(ctx context.Context, w *world, f figures, verbose bool) error {
 		note("written meanwhile: %v", more)
 	}
 	f["fleet_idle_writes_per_minute"] = float64(idle.less(settled).total()) / idleTime.Minutes()
-	if err := op.account(ctx, f); err != nil {
+	if err := op.heap(ctx, w.profile, ".idle"); err != nil {
+		return err
+	}
+	if err := op.account(ctx, w.cage, f); err != nil {
 		return err
 	}
 	load.end()

@@ -24,6 +24,7 @@ type operator struct {
 	cmd          *exec.Cmd
 	ended        chan error
 	api, metrics string
+	pprof        string // with -profile
 	began        time.Time
 	log          *os.File
 }
@@ -31,7 +32,7 @@ type operator struct {
 // operator starts it on the whole fleet.
 func (w *world) operator(ctx context.Context, verbose bool) (*operator, error) {
 	o := &operator{ended: make(chan error, 1)}
-	for _, a := range []*string{&o.api, &o.metrics} {
+	for _, a := range []*string{&o.api, &o.metrics, &o.pprof} {
 		address, err := freePort(ctx)
 		if err != nil {
 			return nil, err
@@ -42,6 +43,9 @@ func (w *world) operator(ctx context.Context, verbose bool) (*operator, error) {
 		"--metrics-bind-address", o.metrics, "--metrics-secure=false", "--health-probe-bind-address", "0", "--external-allow-cidrs", "127.0.0.0/8",
 		"--gc-interval", "30s", "--leader-elect", "--leader-election-namespace", fleetNamespace)
 	o.cmd.Env = append(os.Environ(), "KUBECONFIG="+w.file("kubeconfig"), "DISCOVERY_TOKEN="+token, "GOMEMLIMIT="+memoryLimit)
+	if w.profile != "" {
+		o.cmd.Args = append(o.cmd.Args, "--pprof-bind-address", o.pprof)
+	}
 	var err error
 	if o.log, err = os.OpenFile(w.file("operator.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
 		return nil, err
@@ -55,7 +59,7 @@ func (w *world) operator(ctx context.Context, verbose bool) (*operator, error) {
 		return nil, err
 	}
 	go func() { o.ended <- o.cmd.Wait() }()
-	return o, nil
+	return o, w.cage.take(o.cmd.Process.Pid)
 }
 
 func (o *operator) kill() {
@@ -74,6 +78,18 @@ func (o *operator) stop() error {
 	case <-time.After(time.Minute):
 		return errors.New("the operator does not end")
 	}
+}
+
+// heap writes a profile of its heap.
+func (o *operator) heap(ctx context.Context, file, suffix string) error {
+	if file == "" {
+		return nil
+	}
+	profile, err := get(ctx, "http://"+o.pprof+"/debug/pprof/heap")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file+suffix, profile, 0o600)
 }
 
 // scrape reads its metrics.
@@ -135,7 +151,7 @@ func value(f *dto.MetricFamily, label, is string) float64 {
 }
 
 // account notes what the process has used so far.
-func (o *operator) account(ctx context.Context, f figures) error {
+func (o *operator) account(ctx context.Context, c *cage, f figures) error {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", o.cmd.Process.Pid))
 	if err != nil {
 		return err
@@ -146,13 +162,19 @@ func (o *operator) account(ctx context.Context, f figures) error {
 			if err != nil {
 				return err
 			}
-			f["fleet_peak_mib"] = kib / 1024
+			f["fleet_rss_mib"] = kib / 1024
+		}
+	}
+	if f["fleet_peak_mib"] = f["fleet_rss_mib"]; c != nil {
+		if f["fleet_peak_mib"], err = c.peakMiB(); err != nil {
+			return err
 		}
 	}
 	families, err := o.scrape(ctx)
 	if err != nil {
 		return err
 	}
+	f["fleet_heap_mib"] = value(families["go_memstats_heap_inuse_bytes"], "", "") / (1 << 20)
 	cpu := value(families["process_cpu_seconds_total"], "", "")
 	f["fleet_cpu_seconds"] = cpu
 	f["fleet_gc_cpu_percent"] = 100 * value(families["go_cpu_classes_gc_total_cpu_seconds_total"], "", "") / cpu

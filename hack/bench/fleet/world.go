@@ -46,6 +46,8 @@ type world struct {
 	origin   *http.Server
 	url      string // the origin's
 	port     int32  // the proxy's
+	cage     *cage
+	profile  string // file for profiles
 }
 
 func newWorld(ctx context.Context, dir string, n int) (w *world, err error) {
@@ -177,5 +179,6 @@ func (w *world) close() error {
 	if w.env != nil && w.config != nil {
 		errs = append(errs, w.env.Stop())
 	}
+	errs = append(errs, w.cage.close())
 	return errors.Join(errs...)
 }
