@@ -104,8 +104,7 @@ func newManager(cfg *rest.Config, o *options, lead *fence) (ctrl.Manager, error)
 		// The manager's client never caches Secrets: those with the operator's labels have caches of their own.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	}
-	// Who wrote which field is a third of an object, and nobody asks for it.
-	opts.Cache.DefaultTransform = cache.TransformStripManagedFields()
+	opts.Cache.DefaultTransform = fleet.Compact
 	if o.leaderElect {
 		opts.LeaderElectionResourceLockInterface = lead
 	}

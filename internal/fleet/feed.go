@@ -3,6 +3,9 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +38,28 @@ type Feed struct {
 	synced chan struct{}
 	// mu makes reading the caches and applying what was read one step, see refresh.
 	mu sync.Mutex
+	// alike are the attributes of snapshots, of which a fleet has few sets: each is kept once. mu guards it.
+	alike map[string]map[string]string
+}
+
+// maxAlike bounds the sets of attributes that are remembered; beyond it all are forgotten, which only costs memory.
+const maxAlike = 4096
+
+// shared returns the one copy of a set of attributes. The caller holds f.mu, and nobody changes what is returned.
+func (f *Feed) shared(attributes map[string]string) map[string]string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		fmt.Fprintf(&b, "%s=%s,", name, attributes[name]) // neither sign is in a name or a value
+	}
+	key := b.String()
+	if known := f.alike[key]; known != nil {
+		return known
+	}
+	if f.alike == nil || len(f.alike) >= maxAlike {
+		f.alike = map[string]map[string]string{}
+	}
+	f.alike[key] = attributes
+	return attributes
 }
 
 // NewFeed returns a feed that is not started yet. See the fields of Feed for the arguments.
@@ -108,7 +133,9 @@ func (f *Feed) refresh(ctx context.Context, key types.NamespacedName) {
 	err := f.Proxies.Get(ctx, key, p)
 	switch {
 	case err == nil:
-		f.Store.Apply(FromObject(p, f.credentials(ctx, p)))
+		next := FromObject(p, f.credentials(ctx, p))
+		next.Attributes = f.shared(next.Attributes)
+		f.Store.Apply(next)
 	case apierrors.IsNotFound(err):
 		if old := f.Store.Get(key); old != nil {
 			f.Store.Remove(key, old.UID)

@@ -1,9 +1,11 @@
 package metrics
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/health"
 )
@@ -11,11 +13,18 @@ import (
 // Probes are the metrics of the health engine.
 type Probes struct {
 	duration prometheus.Histogram
-	last     *prometheus.GaugeVec
-	failures *prometheus.CounterVec
-	refusals *prometheus.CounterVec
 	results  *prometheus.CounterVec
 	shared   prometheus.Gauge
+
+	mu sync.Mutex
+	of map[types.NamespacedName]*probed
+}
+
+// probed is what is shown of one proxy's probes. Vectors would take half a KiB of each for as long as the proxy lives.
+type probed struct {
+	last     time.Duration // 0 before the first one
+	failures uint64
+	refusals uint64
 }
 
 func newProbes(s *set) *Probes {
@@ -23,15 +32,13 @@ func newProbes(s *set) *Probes {
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: prefix + "healthcheck_duration_seconds", Help: "Duration of probes, the whole fleet's.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 12),
 		}),
-		last:     s.gauge("healthcheck_last_duration_seconds", "Duration of the last probe of a proxy.", "namespace", "proxy"),
-		failures: s.counter("healthcheck_failures_total", "Failed probes of a proxy.", "namespace", "proxy"),
-		refusals: s.counter("healthcheck_target_refusals_total", "Probes of a proxy whose target answered 401, 403 or 429 through it.", "namespace", "proxy"),
 		results:  s.counter("healthcheck_results_total", "Probes of the whole fleet by the reason that the condition Healthy shows for them.", "reason"),
 		shared: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: prefix + "healthcheck_shared_causes", Help: "Probe URLs whose verdicts are held because most proxies and the judge URL fail.",
 		}),
 	}
-	s.add(p.duration, p.shared)
+	p.of = map[types.NamespacedName]*probed{}
+	s.add(p.duration, p.shared, each{p})
 	return p
 }
 
@@ -39,16 +46,29 @@ func newProbes(s *set) *Probes {
 func (p *Probes) ObserveProbe(namespace, name string, took time.Duration, ok bool, reason string) {
 	p.duration.Observe(took.Seconds())
 	p.results.WithLabelValues(reason).Inc()
-	p.last.WithLabelValues(namespace, name).Set(took.Seconds())
-	failures := p.failures.WithLabelValues(namespace, name)
-	if !ok {
-		failures.Inc()
+	p.with(namespace, name, func(one *probed) {
+		one.last = max(took, 1)
+		if !ok {
+			one.failures++
+		}
+	})
+}
+
+func (p *Probes) with(namespace, name string, f func(*probed)) {
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := p.of[key]
+	if one == nil {
+		one = &probed{}
+		p.of[key] = one
 	}
+	f(one)
 }
 
 // ObserveTargetRefusal counts one probe that passed through the proxy to a target that refused it.
 func (p *Probes) ObserveTargetRefusal(namespace, name string) {
-	p.refusals.WithLabelValues(namespace, name).Inc()
+	p.with(namespace, name, func(one *probed) { one.refusals++ })
 }
 
 // SetSharedCauses shows for how many probe URLs verdicts are held.
@@ -56,9 +76,56 @@ func (p *Probes) SetSharedCauses(urls int) { p.shared.Set(float64(urls)) }
 
 // Forget drops the series of one proxy.
 func (p *Probes) Forget(namespace, name string) {
-	p.last.DeleteLabelValues(namespace, name)
-	p.failures.DeleteLabelValues(namespace, name)
-	p.refusals.DeleteLabelValues(namespace, name)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.of, types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+// each shows the probes of every proxy.
+type each struct{ *Probes }
+
+func lastDesc() *prometheus.Desc {
+	return described("healthcheck_last_duration_seconds", "Duration of the last probe of a proxy.", "namespace", "proxy")
+}
+
+func failuresDesc() *prometheus.Desc {
+	return described("healthcheck_failures_total", "Failed probes of a proxy.", "namespace", "proxy")
+}
+
+func refusalsDesc() *prometheus.Desc {
+	return described("healthcheck_target_refusals_total", "Probes of a proxy whose target answered 401, 403 or 429 through it.", "namespace", "proxy")
+}
+
+// Describe implements prometheus.Collector.
+func (each) Describe(out chan<- *prometheus.Desc) {
+	out <- lastDesc()
+	out <- failuresDesc()
+	out <- refusalsDesc()
+}
+
+// Collect implements prometheus.Collector. Probes go on meanwhile: whoever takes the metrics may be slow.
+func (e each) Collect(out chan<- prometheus.Metric) {
+	e.mu.Lock()
+	all := make([]shown, 0, len(e.of))
+	for key, one := range e.of {
+		all = append(all, shown{key, *one})
+	}
+	e.mu.Unlock()
+	last, failures, refusals := lastDesc(), failuresDesc(), refusalsDesc()
+	for _, one := range all {
+		if one.last > 0 {
+			out <- prometheus.MustNewConstMetric(last, prometheus.GaugeValue, one.last.Seconds(), one.key.Namespace, one.key.Name)
+			out <- counterOf(failures, one.failures, one.key.Namespace, one.key.Name)
+		}
+		if one.refusals > 0 {
+			out <- counterOf(refusals, one.refusals, one.key.Namespace, one.key.Name)
+		}
+	}
+}
+
+type shown struct {
+	key types.NamespacedName
+	probed
 }
 
 // Engine is what is looked up of the health engine.
