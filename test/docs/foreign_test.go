@@ -5,6 +5,8 @@ var (
 	foreign = []string{
 		// Kubernetes and its kin.
 		"subPath", "imagePullSecrets", "holderIdentity", "renewTime", "podMonitorSelector", "podMonitorNamespaceSelector", "ruleSelector",
+		"Terminating",                       // a phase of namespaces
+		"status.patch",                      // a span
 		"controllerGroup", "controllerKind", // keys of controller-runtime's log lines
 		// Google Cloud's permissions, a constraint and variables.
 		"setLabels", "setMetadata", "useExternalIp", "updatePolicy", "setServiceAccount", "serviceAccounts", "actAs", "vmExternalIpAccess",

@@ -14,12 +14,13 @@ var (
 
 	// What a span has to be to count as a name of this kind.
 	envName     = regexp.MustCompile(`^\$?\{?([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\}?(?:=.*)?$`)
-	camelName   = regexp.MustCompile(`^[A-Z]+[a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+$`)
+	camelName   = regexp.MustCompile(`^[A-Z]+[a-z0-9]+(?:[A-Z][A-Za-z0-9]*)*$`)
 	memberName  = regexp.MustCompile(`^[a-z]+[a-zA-Z0-9]*(?:[.\[][A-Za-z0-9.\[\]]+)?$`)
 	flagName    = regexp.MustCompile(`^(--[a-z][a-z0-9-]*)(?:[= ].*)?$`)
 	pathName    = regexp.MustCompile(`^(?:api|cmd|config|docs|hack|internal|pkg|test|\.ci)/[A-Za-z0-9_./*-]+$`)
 	makeCommand = regexp.MustCompile(`(?:^|[;&|$(] *)make ([a-z][a-z0-9-]*)`)
 	metricName  = regexp.MustCompile(`proxy_operator_[a-z0-9_]+`)
+	fieldName   = regexp.MustCompile(`^(?:spec|status)(?:\.[A-Za-z]+(?:\[\])?)+$`)
 	ownKey      = regexp.MustCompile(`(?:^|[^.a-z])crawl\.example\.com/([a-z][a-z-]*)`)
 	// In code a key is written out, or is made of the group's name.
 	ownKeyInCode = regexp.MustCompile(`crawl\.example\.com/([a-z][a-z-]*)|Group \+ "/([a-z-]+)"`)
@@ -79,6 +80,31 @@ func namesIn(s string) []string {
 		return word.FindAllString(s, -1)
 	}
 	return nil
+}
+
+// TestFields: a span that begins with spec or status is a member of one of the two kinds of objects, by the generated reference.
+func TestFields(t *testing.T) {
+	known := map[string]bool{}
+	for _, p := range []string{"docs/reference/proxy.md", "docs/reference/providerhealth.md"} {
+		for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)`").FindAllStringSubmatch(read(t, p), -1) {
+			known[m[1]] = true
+		}
+	}
+	checked := 0
+	for _, p := range pages(t) {
+		for _, s := range p.spans() {
+			if !fieldName.MatchString(s.text) || slices.Contains(foreign, s.text) {
+				continue
+			}
+			checked++
+			if !known[s.text] {
+				t.Errorf("%s: no object has %s", p.at(s.line), s.text)
+			}
+		}
+	}
+	if checked < 100 {
+		t.Fatalf("only %d members were found", checked)
+	}
 }
 
 // TestFlags: a span that begins with -- is a flag of one of the two programs, or of another program that is listed.
@@ -165,7 +191,7 @@ func TestKeys(t *testing.T) {
 		text := read(t, p.path)
 		for _, m := range ownKey.FindAllStringSubmatchIndex(text, -1) {
 			if !known[text[m[2]:m[3]]] {
-				t.Errorf("%s: there is no key %s", p.at(lineAt(text, m[0])), text[m[0]:m[1]])
+				t.Errorf("%s: there is no key crawl.example.com/%s", p.at(lineAt(text, m[0])), text[m[2]:m[3]])
 			}
 		}
 	}
