@@ -25,6 +25,6 @@ var (
 	// foreignGroups are those of kinds that a bare API server does not have.
 	foreignGroups = []string{"kustomize.config.k8s.io", "monitoring.coreos.com"}
 
-	// madeByReaders are files that come into being by following a page.
-	madeByReaders = []string{"config/samples/mine/providers.yaml"}
+	// madeByReaders is the folder that comes into being by following a page.
+	madeByReaders = "config/samples/mine"
 )
