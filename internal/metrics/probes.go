@@ -32,7 +32,7 @@ func newProbes(s *set) *Probes {
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: prefix + "healthcheck_duration_seconds", Help: "Duration of probes, the whole fleet's.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 12),
 		}),
-		results:  s.counter("healthcheck_results_total", "Probes of the whole fleet by the reason that the condition Healthy shows for them.", "reason"),
+		results: s.counter("healthcheck_results_total", "Probes of the whole fleet by the reason that the condition Healthy shows for them.", "reason"),
 		shared: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: prefix + "healthcheck_shared_causes", Help: "Probe URLs whose verdicts are held because most proxies and the judge URL fail.",
 		}),

@@ -47,7 +47,8 @@ type entry struct {
 	reserved string
 	// toldGone is the attempt of which it was told that its instance is gone.
 	toldGone int64
-	removal  removal
+	// removal is nil while nothing is known of one, which is so of nearly all Proxies.
+	removal *removal
 	// stuckTold is when a message alone last said that the removal has come to be refused.
 	stuckTold time.Time
 }
@@ -87,10 +88,14 @@ func (m *memory) with(key types.NamespacedName, f func(*entry)) {
 // removal gives f what is known of the removal of the instance of that record.
 func (m *memory) removal(key types.NamespacedName, of record, f func(*removal)) {
 	m.with(key, func(e *entry) {
-		if e.removal.of != of {
-			e.removal = removal{of: of}
+		known := removal{of: of}
+		if e.removal != nil && e.removal.of == of {
+			known = *e.removal
 		}
-		f(&e.removal)
+		f(&known)
+		if e.removal = &known; known == (removal{of: of}) {
+			e.removal = nil
+		}
 	})
 }
 
