@@ -181,6 +181,10 @@ test-docs: build controlplane ## Follow the quickstart and the tutorial word for
 bench: ## Run the benchmarks; prints `bench <name> <value>`.
 	$(GO) run ./hack/bench
 
+.PHONY: bench-fleet
+bench-fleet: controlplane ## Measure the operator with FLEET (10000) Proxies within its memory limit; root on Linux for the limit, 20 minutes.
+	$(GO) run ./hack/bench/fleet -n $(or $(FLEET),10000)
+
 .PHONY: lint
 lint: ## Run the linters of .golangci.yml, and that of .github/workflows.
 	$(GO) tool -modfile=$(LINT) golangci-lint run $(PKG)

@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -30,7 +31,7 @@ func main() {
 	profile := flag.String("profile", "", "write profiles of the operator's heap to FILE.ready and FILE.idle, and set it no memory limit")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *n, *verbose, *profile)
 	stop()
 	if err != nil {
