@@ -33,6 +33,7 @@ func (a *app) serveMetrics(ctx context.Context) error {
 	}
 	handler := promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: maxScrapes,
+		DisableCompression: true, // a compressor takes a megabyte for each scrape, of a few dozen that there are to spare
 	})
 	if !o.metricsSecure {
 		return servePort(ctx, a.mgr, "metrics-bind-address", o.metricsAddress, nil, metricsOnly(handler))

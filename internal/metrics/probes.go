@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/egress-proxies/egress-proxies-operator/internal/health"
 )
@@ -114,11 +116,11 @@ func (e each) Collect(out chan<- prometheus.Metric) {
 	last, failures, refusals := lastDesc(), failuresDesc(), refusalsDesc()
 	for _, one := range all {
 		if one.last > 0 {
-			out <- prometheus.MustNewConstMetric(last, prometheus.GaugeValue, one.last.Seconds(), one.key.Namespace, one.key.Name)
-			out <- counterOf(failures, one.failures, one.key.Namespace, one.key.Name)
+			out <- &ofProxy{last, one.key, one.last.Seconds(), false}
+			out <- &ofProxy{failures, one.key, float64(one.failures), true}
 		}
 		if one.refusals > 0 {
-			out <- counterOf(refusals, one.refusals, one.key.Namespace, one.key.Name)
+			out <- &ofProxy{refusals, one.key, float64(one.refusals), true}
 		}
 	}
 }
@@ -126,6 +128,29 @@ func (e each) Collect(out chan<- prometheus.Metric) {
 type shown struct {
 	key types.NamespacedName
 	probed
+}
+
+// ofProxy is one series of a proxy. Unlike a constant metric of the library it makes its labels when it is written, so that a
+// scrape of a large fleet does not hold them all at once.
+type ofProxy struct {
+	desc    *prometheus.Desc
+	key     types.NamespacedName
+	value   float64
+	counter bool
+}
+
+// Desc implements prometheus.Metric.
+func (m *ofProxy) Desc() *prometheus.Desc { return m.desc }
+
+// Write implements prometheus.Metric. Labels are in the order of their names.
+func (m *ofProxy) Write(out *dto.Metric) error {
+	out.Label = []*dto.LabelPair{{Name: ptr.To("namespace"), Value: &m.key.Namespace}, {Name: ptr.To("proxy"), Value: &m.key.Name}}
+	if m.counter {
+		out.Counter = &dto.Counter{Value: &m.value}
+	} else {
+		out.Gauge = &dto.Gauge{Value: &m.value}
+	}
+	return nil
 }
 
 // Engine is what is looked up of the health engine.
