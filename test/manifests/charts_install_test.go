@@ -56,6 +56,7 @@ func TestARelease(t *testing.T) {
 	check(t, c, false, refused())
 	op := start(t, c, o, "providers: []\n")
 	until(t, "the API", func() bool { code, _ := get(t, "http://"+op.api+"/v1/proxies"); return code == 200 })
+	until(t, "metrics", func() bool { code, _ := scrape(t, op.metrics, op.scraper); return code == 200 })
 	if refused, done := op.refusals(t); len(refused) > 0 || len(done) == 0 {
 		t.Errorf("refused: %q\ngranted: %q", refused, done)
 	}
