@@ -78,6 +78,7 @@ controlplane: ## Prepare etcd and kube-apiserver for tests and demo (once; about
 test: controlplane ## Run all tests with the race detector, against a real control plane, then test-crash and test-scale.
 	@# Compiled before, so that its minutes do not count as those of a test.
 	$(GO) tool -modfile=hack/tools/helm/go.mod -n helm >/dev/null
+	$(GO) run ./hack/controlplane -kubectl >/dev/null
 	$(GO) test $(TESTFLAGS) $(PKG)
 	$(MAKE) --no-print-directory test-crash test-scale PLAINFLAGS='$(filter -json,$(TESTFLAGS))'
 

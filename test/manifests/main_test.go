@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/egress-proxies/egress-proxies-operator/api/v1alpha1"
+	"github.com/egress-proxies/egress-proxies-operator/hack/controlplane/assets"
 	"github.com/egress-proxies/egress-proxies-operator/test/controlplane"
 )
 
@@ -44,6 +45,9 @@ func run(m *testing.M) int {
 	defer func() { _ = os.RemoveAll(dir) }()
 	env, err := controlplane.New(context.Background())
 	if err == nil {
+		err = useKubectl()
+	}
+	if err == nil {
 		err = audit(env, dir)
 	}
 	if err == nil {
@@ -60,6 +64,15 @@ func run(m *testing.M) int {
 		return 1
 	}
 	return code
+}
+
+// useKubectl has commands find the kubectl of the control plane's own version.
+func useKubectl() error {
+	dir, err := assets.EnsureKubectl(context.Background(), os.Stderr)
+	if err != nil {
+		return err
+	}
+	return os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
 func must(t *testing.T, err error) {

@@ -48,9 +48,6 @@ type reader struct {
 
 func newReader(t *testing.T, kubeconfig string) *reader {
 	t.Helper()
-	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("kubectl is not installed")
-	}
 	r := &reader{t: t, dir: t.TempDir(), bin: t.TempDir(), at: kubeconfig}
 	for _, part := range []string{"config", "charts"} {
 		must(t, os.CopyFS(filepath.Join(r.dir, part), os.DirFS(filepath.Join(root, part))))
