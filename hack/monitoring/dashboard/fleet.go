@@ -11,6 +11,8 @@ func fleet() Row {
 			"Proxies that are offered to nobody, and why. Each counts once. As the leader sees it, for a standby probes none.").stacked().read("runbooks/EgressNothingOnOffer.md")),
 		wide(one("Managed Proxies not provisioned, by reason", "short", `max by (reason) (proxy_operator_proxies_not_provisioned{@})`, "{{reason}}",
 			"Reasons of the condition Provisioned where it is not True.").stacked().read("runbooks/EgressProxiesNotProvisioned.md")),
+		wide(one("Managed Proxies of no entry", "short", `max(proxy_operator_proxies_unmanaged{@})`, "unmanaged",
+			"Their provider is not configured, or not for their namespace: they run, and nothing of them is mended.").read("runbooks/EgressProxiesUnmanaged.md")),
 	}}
 }
 

@@ -26,5 +26,7 @@ func api() Row {
 			"Requests for a lease that may wait are in here with their wait."),
 		one("Connections, by replica", "short", `sum by (instance) (proxy_operator_discovery_connections{@})`, "{{instance}}",
 			"Bounded by --discovery-max-connections; more wait to be accepted.").read("runbooks/EgressDiscoveryConnectionsHigh.md"),
+		one("TLS handshakes that fail, by reason", "ops", `sum by (reason) (rate(proxy_operator_discovery_tls_handshake_failures_total{@}[r]))`, "{{reason}}",
+			"Crawlers that refuse the certificate, or speak plain HTTP.").stacked().read("runbooks/EgressCertificateExpires.md"),
 	}}
 }

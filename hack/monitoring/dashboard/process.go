@@ -24,6 +24,10 @@ func process() Row {
 		one("Goroutines, by replica", "short", `sum by (instance) (go_goroutines{@})`, "{{instance}}", "Follows the fleet and the crawlers that wait; growth by itself is a leak."),
 		one("Builds, by version", "short", `sum by (version, revision, goversion) (proxy_operator_build_info{@})`, "{{version}} {{revision}} {{goversion}}", "Replicas of each build; two during a roll-out.").stacked(),
 		one("Events suppressed, by type", "ops", `sum by (type) (rate(proxy_operator_events_suppressed_total{@}[r]))`, "{{type}}", "Events that were not published because there were too many.").stacked(),
+		one("Certificates end in, by use", "s", `min by (use) (proxy_operator_certificate_expiry_timestamp_seconds{@}) - time()`, "{{use}}",
+			"Of the servers that follow files.").read("runbooks/EgressCertificateExpires.md"),
+		one("Spans, by what became of them", "ops", `sum by (result) (rate(proxy_operator_trace_spans_total{@}[r]))`, "{{result}}",
+			"Those that are not sent are lost.").stacked().read("configuration.md"),
 		one("Time since the start", "s", `time() - max by (instance) (process_start_time_seconds{@})`, "{{instance}}", "Leases and cooldowns are as old as the leader's ledger at most."),
 	}}
 }

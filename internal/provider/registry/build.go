@@ -29,7 +29,7 @@ type BuildOptions struct {
 	// Decorate, where set, wraps each provider after its construction.
 	Decorate func(name string, p provider.Provider) provider.Provider
 	// Gone, where set, is told the name of an entry that was taken out once nothing that had begun on it is under way any more,
-	// unless there is an entry of that name again. It must not block.
+	// unless there is an entry of that name again. It must neither block nor change the registry.
 	Gone func(name string)
 }
 

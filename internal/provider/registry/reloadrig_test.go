@@ -130,6 +130,9 @@ func newWorld(t *testing.T, file string) *world {
 		Gone: func(name string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
+			if _, back := w.r.Lookup(name); back {
+				w.t.Errorf("%s is said to be gone, and is there", name)
+			}
 			w.last = append(w.last, name)
 		},
 	})

@@ -51,6 +51,8 @@ func (r *Registry) tell(name string, held *instrument.Retirement) {
 	case <-r.stop:
 		return
 	}
+	r.mu.Lock() // so that the entry does not come back in between
+	defer r.mu.Unlock()
 	if _, back := r.Lookup(name); !back && r.opts.Gone != nil {
 		r.opts.Gone(name)
 	}
