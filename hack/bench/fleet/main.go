@@ -6,7 +6,7 @@
 //	go run ./hack/bench/fleet [-n 10000] [-v] [-profile FILE]
 //
 // It prints `bench <name> <value>` for each figure and ends with 1 when a figure is out of its bounds or the fleet does not
-// come up. It takes about ten minutes on two cores.
+// come up. It takes about twenty minutes on two cores.
 package main
 
 import (

@@ -136,7 +136,7 @@ func (o *operator) untilReady(ctx context.Context, n int) (time.Duration, error)
 		if err == nil && int(value(families["proxy_operator_proxies"], "phase", "Ready")) >= n {
 			return time.Since(o.began), nil
 		}
-		// Not more often: each look is a scrape, which costs what a third of the fleet's life does.
+		// Not more often: each look is a scrape, which would be a quarter of all that the operator allocates.
 		if err := wait(ctx, readyPoll); err != nil {
 			return 0, err
 		}
